@@ -13,8 +13,8 @@ STAMP_NODE := $(NODE)/node_modules/.stamp-node
 STAMP_BROWSER := $(NODE)/node_modules/.stamp-browser
 PYTEST ?= $(BIN)/python -m pytest
 T ?= tests
-# Tests wait for processes and sockets as much as they compute: two workers more than cores.
-WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$(( n > 6 ? 8 : n + 2 )))
+# Tests wait for processes and sockets as much as they compute: three workers more than cores.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$(( n > 5 ? 8 : n + 3 )))
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Compiled modules are kept: pytest prepares every test anew without them, in each of its workers.
@@ -83,7 +83,7 @@ $(STAMP_RUN): pyproject.toml constraints.txt
 run: $(STAMP_RUN)
 	@$(BIN)/dragoman run --demo
 
-# Three lanes: what can run beside others, a file per worker at a time; people at real terminals, two
+# Three lanes: what can run beside others, a file per worker at a time; people at real terminals, three
 # at once; what needs the machine for itself, one by one. With COVER=yes the tests that reach the core
 # are measured first (`make covered` prints what they reached), all but the slow ones and those that
 # no tracer may be in, which follow with the rest. `--having` spares a lane the files without its mark.
@@ -97,7 +97,7 @@ test: $(TEST_NEEDS)
 	@ran=; failed=; lane() { "$$@"; case $$? in 0) ran=yes;; 5) ;; *) failed=yes;; esac; }; \
 	if [ "$(COVER)" = yes ]; then rm -f .coverage .coverage.*; lane $(MEASURE); fi; \
 	lane $(PYTEST) $(PARALLEL) -m "$(TOGETHER)" $(if $(filter yes,$(COVER)),$(COVERED:%=--measured %)) $(SPARED:%=--ignore=%) $(T); \
-	lane $(PYTEST) -q -rs -n $(if $(filter 1,$(WORKERS)),1,2) --dist loadfile -m "terminal and not local" --having terminal $(or $(TERMINALS),$(T)); \
+	lane $(PYTEST) -q -rs -n $(if $(filter 1,$(WORKERS)),1,3) --dist loadfile -m "terminal and not local" --having terminal $(or $(TERMINALS),$(T)); \
 	lane $(PYTEST) -q -rs -m "alone and not local" --having alone $(or $(ALONE),$(T)); \
 	[ -n "$$ran" ] && [ -z "$$failed" ]
 

@@ -27,6 +27,8 @@ TABLES = {
     "acp": "hear",
     "zot": "verbs",
 }
+SECONDS = {"acp": ("verbs.second", "TABLE2")}
+SECOND = re.compile(r'"protocolVersion": ?2')
 SIDES = {"C>": "client", "S>": "server"}
 SOURCE = ROOT / "src" / "dragoman"
 _RESTS = ("is ", "names ", "was ")  # how the rest of a sentence begins whose subject is a key
@@ -136,13 +138,18 @@ def dialect(name: str) -> str:
     rows = [f"# {found.title}: methods and events", ""]
     rows += [f"Whole conversations: [transcripts]({name}-transcripts.md). What it is for:"]
     rows += [f"[{found.title}](../protocols/{name}.md).", ""]
-    for method, verb in table.verbs.items():
-        rows += [f"## `{method}`", ""]
-        if doc := said.get(method) or (verb.run.__doc__ or "").strip().partition("\n")[0]:
-            rows += [doc, ""]
-        rows += _struct("Params", verb.takes)
-        if method in examples:
-            rows += ["", "```text", *examples[method], "```", ""]
+    rows += _methods(table.verbs, said, examples)
+    if later := second(name):
+        again = tomllib.loads((ROOT / "docs" / "protocols" / "methods.toml").read_text())
+        own = {method: verb for method, verb in later.items() if table.verbs.get(method) != verb}
+        gone = ", ".join(f"`{method}`" for method in table.verbs if method not in later)
+        rows += [
+            "## Version 2",
+            "",
+            "What is only there, or otherwise there. The rest is as above.",
+        ]
+        rows += [f"Not there: {gone}.", ""] if gone else [""]
+        rows += _methods(own, again[f"{name}-2"], first_uses(name, SECOND), "###")
     rows += ["## What the server says by itself", ""]
     rows += [
         "Events, and requests to the client; with a line of a transcript where there is one.",
@@ -151,6 +158,24 @@ def dialect(name: str) -> str:
     for kind, line in told(name, table.verbs).items():
         rows += [f"### `{kind}`", "", *(["```text", line, "```", ""] if line else [])]
     return "\n".join(rows) + "\n"
+
+
+def second(name: str) -> dict[str, Any]:
+    """The methods of a dialect's second version; empty when it has none."""
+    if name not in SECONDS:
+        return {}
+    module, table = SECONDS[name]
+    return dict(getattr(import_module(f"dragoman.dialects.{name}.{module}"), table).verbs)
+
+
+def _methods(verbs: Any, said: Any, examples: Any, head: str = "##") -> Iterator[str]:
+    for method, verb in verbs.items():
+        yield from (f"{head} `{method}`", "")
+        if doc := said.get(method) or (verb.run.__doc__ or "").strip().partition("\n")[0]:
+            yield from (doc, "")
+        yield from _struct("Params", verb.takes)
+        if method in examples:
+            yield from ("", "```text", *examples[method], "```", "")
 
 
 def told(name: str, verbs: Any) -> dict[str, str]:
@@ -198,12 +223,13 @@ def kind_of(text: str) -> str:
     return str(said.get("event") or said.get("type") or "")
 
 
-def first_uses(name: str) -> dict[str, list[str]]:
+def first_uses(name: str, only: re.Pattern[str] | None = None) -> dict[str, list[str]]:
     """The first request of each method in the transcripts, with what is said until the next."""
     found: dict[str, list[str]] = {}
     for path in sorted((TALKS / name).rglob("*.talk")):
         current: list[str] | None = None
-        for line in path.read_text().splitlines():
+        text = path.read_text()
+        for line in text.splitlines() if only is None or only.search(text) else ():
             if line.startswith("C>"):
                 method = _method(line[2:].strip())
                 current = None

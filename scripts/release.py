@@ -30,6 +30,9 @@ def main() -> int:
         parser.error(f"{args.version} is no version: MAJOR.MINOR.PATCH")
     if _run("git", "status", "--porcelain", at=ROOT) and not args.trying:
         raise SystemExit("There are changes that were not committed.")
+    branch = _run("git", "branch", "--show-current", at=ROOT).strip()
+    if branch != "main" and not args.trying:
+        raise SystemExit(f"Releases are made from main; this is {branch or 'no branch'}.")
     if _run("git", "tag", "--list", f"v{args.version}", at=ROOT):
         raise SystemExit(f"There is a tag v{args.version} already: take the next version.")
     with tempfile.TemporaryDirectory(prefix="release-") as folder:

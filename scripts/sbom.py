@@ -11,6 +11,7 @@ import argparse
 import json
 import re
 import sys
+from email.message import Message
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
@@ -18,6 +19,15 @@ from uuid import NAMESPACE_URL, uuid5
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
+# The names that classifiers and fields have for licences, in those of SPDX.
+SPDX = {
+    "MIT License": "MIT",
+    "MIT": "MIT",
+    "Apache Software License": "Apache-2.0",
+    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
+    "Python Software Foundation License": "PSF-2.0",
+    "ISC License (ISCL)": "ISC",
+}
 
 
 def name_of(text: str) -> str:
@@ -55,23 +65,38 @@ def digests() -> dict[str, list[str]]:
     return found
 
 
+def licenses(name: str, about: Message) -> list[dict[str, object]]:
+    """What a part says of its licence: an expression, or names; a part that says nothing is refused.
+
+    Older metadata names it in classifiers, a few put the whole text into the field for its name.
+    """
+    if expression := about.get("License-Expression"):
+        return [{"expression": expression}]
+    rows = about.get_all("Classifier") or []
+    named = [row.rpartition(" :: ")[2] for row in rows if row.startswith("License :: ")]
+    short = (about.get("License") or "").strip()
+    if not named and short and "\n" not in short and len(short) < 60:
+        named = [short]
+    if not named:
+        raise SystemExit(f"{name} names no licence: look it up, and do not release without.")
+    known = [(SPDX.get(one), one) for one in sorted(set(named))]
+    return [{"license": {"id": id} if id else {"name": one}} for id, one in known]
+
+
 def document(ours: str) -> dict[str, object]:
     tree, known = parts(), digests()
     components = []
     for name in sorted(tree):
         if name == "dragoman":
             continue
-        about = metadata(name)
-        license = about.get("License-Expression") or about.get("License") or ""
         component: dict[str, object] = {
             "type": "library",
             "bom-ref": f"pkg:pypi/{name}@{version(name)}",
             "name": name,
             "version": version(name),
             "purl": f"pkg:pypi/{name}@{version(name)}",
+            "licenses": licenses(name, metadata(name)),
         }
-        if license and len(license) < 60:
-            component["licenses"] = [{"license": {"name": license}}]
         if name in known:
             text = f"one of {len(known[name])} files: sha256 {', '.join(sorted(known[name]))}"
             component["properties"] = [{"name": "dragoman:files", "value": text}]

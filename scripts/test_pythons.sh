@@ -17,6 +17,16 @@ find_python() {  # prints an interpreter of this version that really runs
   done
 }
 
+# What failed beside others is tried once more alone, as with our own Python.
+run() {  # version: its tests; what they say ends up in one piece
+  local python=.venv-$1/bin/python
+  echo "Python $($python -c 'import platform; print(platform.python_version())')"
+  $python scripts/prepare_tests.py ${T:-$areas}
+  local test="$python -m pytest -q -rs -o cache_dir=.venv-$1/.pytest_cache"
+  $test -m "not local and not alone and not slow" -n "$workers" --dist loadfile --no-loadscope-reorder ${T:-$areas $ignored} ||
+    $test --last-failed --last-failed-no-failures none ${T:-$areas}
+}
+
 for version in ${PYTHONS:-3.11 3.12 3.13 3.14}; do
   [ "$version" = "$ours" ] && continue
   python=$(find_python $version)
@@ -31,13 +41,18 @@ for version in ${PYTHONS:-3.11 3.12 3.13 3.14}; do
       scripts/install.sh $venv/bin/python '.[mcp,providers,test]' &&
       touch $venv/.stamp || { failed="$failed $version(setup)"; continue; }
   fi
-  echo "Python $($venv/bin/python -c 'import platform; print(platform.python_version())')"
-  $venv/bin/python scripts/prepare_tests.py ${T:-$areas}
-  test="$venv/bin/python -m pytest -q -rs -o cache_dir=$venv/.pytest_cache"
-  # What failed beside others is tried once more alone, as with our own Python.
-  $test -m "not local and not alone and not slow" -n "${WORKERS:-4}" --dist loadfile --no-loadscope-reorder ${T:-$areas $ignored} ||
-    $test --last-failed --last-failed-no-failures none ${T:-$areas} || failed="$failed $version"
   ran="$ran $version"
 done
+
+# All of them at once: tests wait as much as they compute.
+workers=${WORKERS:-$([ "$(wc -w <<<"$ran")" -gt 1 ] && echo 2 || echo 4)}
+logs=$(mktemp -d)
+declare -A running
+for version in $ran; do run $version >"$logs/$version" 2>&1 & running[$version]=$!; done
+for version in $ran; do
+  wait "${running[$version]}" || failed="$failed $version"
+  cat "$logs/$version"
+done
+rm -r "$logs"
 echo "ran with:${ran:- none but ours ($ours)}${missing:+; not here, so not run:$missing}"
 [ -z "$failed" ] || { echo "failed with:$failed" >&2; exit 1; }

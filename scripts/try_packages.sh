@@ -9,9 +9,9 @@ for tool in lintian rubocop dh; do
 done
 if [ -n "$missing" ]; then
   [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo "please install:$missing" >&2; exit 1; }
-  apt-get update -qq
+  apt-get -o DPkg::Lock::Timeout=300 update -qq
   # shellcheck disable=SC2086
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+  DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends $missing >/dev/null
 fi
 .venv/bin/hadolint packaging/Containerfile
 rubocop packaging/homebrew/dragoman.rb

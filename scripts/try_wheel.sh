@@ -17,7 +17,22 @@ CC=/bin/false CXX=/bin/false "$python" -m pip --python "$folder/venv/bin/python"
 # The list of parts is what was installed, in the same versions.
 "$python" -m pip --python "$folder/venv/bin/python" list --format=json >"$folder/installed"
 "$python" scripts/sbom.py --compare "$folder/installed"
+# The oldest parts that we claim to work with, in a second one.
+"$python" -m venv --without-pip "$folder/oldest"
+mapfile -t oldest < <("$python" -c 'import tomllib
+for row in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]: print(row.replace(">=", "=="))')
+CC=/bin/false CXX=/bin/false "$python" -m pip --python "$folder/oldest/bin/python" install -q \
+  --only-binary :all: "${oldest[@]}" "$folder"/1/*.whl
 mkdir "$folder/empty" "$folder/home"
 cd "$folder/empty"
 for paper in man/man1/dragoman.1 bash-completion/completions/dragoman; do test -s "$folder/venv/share/$paper"; done
 env -i HOME="$folder/home" PATH="$folder/venv/bin:/usr/bin:/bin" LANG=C.UTF-8 dragoman self-test
+# What an ordinary user may is less than what root may: there the oldest are tried, by somebody
+# without a home. He must reach our Python, though: it may be in somebody's home.
+chmod 755 "$folder"
+as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+if [ "$(id -u)" != 0 ] || ! "${as[@]}" env "$folder/oldest/bin/python" -c '' 2>/dev/null; then
+  as=(env HOME="$folder/home")
+fi
+echo "with the oldest parts, as ${as[*]}:"
+"${as[@]}" env -u XDG_RUNTIME_DIR PATH="$folder/oldest/bin:/usr/bin:/bin" LANG=C.UTF-8 "$folder/oldest/bin/dragoman" self-test

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -52,10 +53,35 @@ def test_the_list_of_parts_is_what_an_install_brings() -> None:
     assert {"msgspec", "httptools", "textual", "tree-sitter"} <= names
     assert {"linkify-it-py", "mdit-py-plugins"} <= names  # by an extra of another part
     assert not {"pytest", "ruff", "mypy", "dragoman"} & names
+    for one in found["components"]:
+        assert one["version"] and one["licenses"], one["name"]
     refs = {one["bom-ref"] for one in found["components"]}
     refs.add(found["metadata"]["component"]["bom-ref"])
     for row in found["dependencies"]:
         assert row["ref"] in refs and set(row["dependsOn"]) <= refs
+
+
+def test_a_licence_is_found_however_a_part_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    from sbom import licenses
+
+    def found(*fields: tuple[str, str]) -> list[dict[str, object]]:
+        about = Message()
+        for name, value in fields:
+            about[name] = value
+        made: list[dict[str, object]] = licenses("x", about)
+        return made
+
+    mit = ("Classifier", "License :: OSI Approved :: MIT License")
+    apache = ("Classifier", "License :: OSI Approved :: Apache Software License")
+    both = [{"license": {"id": "Apache-2.0"}}, {"license": {"id": "MIT"}}]
+    assert found(("License-Expression", "MIT OR ISC"), mit) == [{"expression": "MIT OR ISC"}]
+    assert found(mit) == [{"license": {"id": "MIT"}}]
+    assert found(("License", "MIT License"), mit, apache) == both
+    assert found(("License", "Some Own Terms")) == [{"license": {"name": "Some Own Terms"}}]
+    for text in ("", "Copyright\n\nPermission is granted"):
+        with pytest.raises(SystemExit, match="x names no licence"):
+            found(("License", text))
 
 
 def test_an_install_is_compared_with_the_list_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,3 +168,7 @@ def test_the_source_carries_every_page_of_the_project() -> None:
     carried = carried["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     pages = {path.name for path in ROOT.iterdir() if path.suffix in (".md", ".txt", ".ini")}
     assert pages <= set(carried), pages - set(carried)
+    kept = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if kept.returncode == 0:  # tests read some of it: .ci/run
+        tops = {row.partition("/")[0] for row in kept.stdout.splitlines() if "/" in row}
+        assert tops <= set(carried), tops - set(carried)
