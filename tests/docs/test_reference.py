@@ -50,6 +50,7 @@ def test_every_method_is_in_it_and_most_with_an_example(
     text = pages[dialect]
     described = tomllib.loads((ROOT / "docs" / "protocols" / "methods.toml").read_text())[dialect]
     assert set(described) <= set(verbs)
+    text = text.partition("\n## Version 2\n")[0]
     parts = {part.split("`")[1]: part for part in re.split(r"(?m)^## (?=`)", text)[1:]}
     assert set(parts) == set(verbs)
     for method, part in parts.items():  # a sentence stands before its params and its example
@@ -143,3 +144,41 @@ def test_what_is_said_of_wrong_settings_is_in_it(pages: dict[str, str], tmp_path
         )
     for text in ("there is no […", "needs a command or a url", "is ZeroClaw's"):
         assert text in said.partition("that lead nowhere")[2], text
+
+
+def tables() -> dict[str, dict[str, dict[str, object]]]:
+    """Every table of methods in the code of the dialects, by dialect and name."""
+    from importlib import import_module
+
+    from dragoman.wire.verbs import Table
+
+    found: dict[str, dict[str, dict[str, object]]] = {}
+    top = ROOT / "src" / "dragoman" / "dialects"
+    for file in sorted(top.rglob("*.py")):
+        if re.search(r"(?m)^[A-Z]\w* = (_table|Table)\(", text := file.read_text()):
+            where = file.relative_to(top).with_suffix("").as_posix().replace("/", ".")
+            module = import_module(f"dragoman.dialects.{where}")
+            for name in re.findall(r"(?m)^([A-Z]\w*) = (?:_table|Table)\(", text):
+                table = getattr(module, name)
+                assert isinstance(table, Table)
+                found.setdefault(where.partition(".")[0], {})[name] = dict(table.verbs)
+    return found
+
+
+def test_every_method_of_every_version_is_in_it(pages: dict[str, str]) -> None:
+    found = tables()
+    assert set(found) >= {"acp", "humanlayer", "openclawos", "zeroclaw", "zot"}
+    assert {"TABLE", "TABLE2"} <= set(found["acp"])
+    for dialect, one in found.items():
+        for name, verbs in one.items():
+            heads = set(re.findall(r"(?m)^###? `([^`]+)`$", pages[dialect]))
+            assert set(verbs) <= heads, (dialect, name, set(verbs) - heads)
+
+
+def test_the_second_version_is_told_apart(pages: dict[str, str]) -> None:
+    first, second = pages["acp"].split("\n## Version 2\n")
+    second = second.partition("\n## What the server")[0]
+    said = tomllib.loads((ROOT / "docs" / "protocols" / "methods.toml").read_text())["acp-2"]
+    assert re.findall(r"(?m)^### `([^`]+)`$", second) == list(said)
+    assert all(text in second for text in said.values())
+    assert "`tool_call/cancel`" not in first and "Not there: `authenticate`" in second
