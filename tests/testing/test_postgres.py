@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dragoman import kernel
+
 pytestmark = pytest.mark.usefixtures("initdb")
 OWNER = """
 import os, signal, sys
@@ -31,7 +33,7 @@ def test_it_goes_with_its_owner(way: str) -> None:
         assert owner.stdout is not None and owner.stdin is not None
         folder, pid = owner.stdout.readline().split()
         assert Path(folder).is_dir()
-        server = os.pidfd_open(int(pid))
+        server = kernel.open_process(int(pid))
         owner.stdin.close()
         assert owner.wait(30) == -signal.SIGKILL
     with os.fdopen(server) as ends:

@@ -43,7 +43,7 @@ async def test_a_long_one_says_how_much_is_missing(tmp_path: Path) -> None:
     plan.parent.mkdir(parents=True)
     plan.write_text("x" * 61_000)
     await said(env)
-    assert "[1000 more characters in" in env.questions[0][0]
+    assert "[1,000 more characters in" in env.questions[0][0]
 
 
 async def test_without_a_file_or_behind_a_link_there_is_none(tmp_path: Path) -> None:

@@ -154,6 +154,7 @@ async def test_grep_is_bounded(use: Any, work: Path) -> None:
     (work / "f").write_text("x\n" * 10_000 + "y" * 3000 + "\n")
     lines = said(await use("grep", pattern="x", limit=9999)).split("\n")
     assert (len(lines), lines[-1]) == (501, "... [stopped at 500 matches]")
+    assert said(await use("grep", pattern="x", limit=1)).endswith("\n... [stopped at 1 match]")
     assert len(said(await use("grep", pattern="y"))) < 600
     (work / "f").write_text(("z" * 480 + "\n") * 400)
     text = said(await use("grep", pattern="z", limit=400))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from dragoman.engine.content import Image, Message, Text, ToolCall, ToolResult
 from dragoman.engine.events import Stop
-from dragoman.engine.faults import BadInput, ProviderFailed
+from dragoman.engine.faults import BadInput, ProviderFailed, sort_of
 from dragoman.engine.info import PROPOSE
 from dragoman.engine.ports import (
     ModelInfo,
@@ -24,6 +24,7 @@ from dragoman.engine.ports import (
     TurnPort,
     TurnResult,
 )
+from dragoman.engine.visible import many
 
 from .compaction import KEEP, summarise, too_much
 from .prompt import mode_part, system_prompt
@@ -136,7 +137,9 @@ class BuiltinAgent:
                 failed = isinstance(end, ProviderFailed)
                 stop, error = ("error", str(end)) if failed else ("aborted", "cancelled")
                 content, cost = reply.content(calls=False), model.cost(reply.usage)
-                await turn.spoke(step, content, stop, reply.usage, cost, error=error)
+                fault = sort_of(end) if failed else stop
+                used = reply.usage
+                await turn.spoke(step, content, stop, used, cost, error=error, fault=fault)
             raise
         content = reply.content()
         if turn.info.mode == "plan" and reply.stop in (None, "end_turn"):
@@ -286,7 +289,8 @@ def _less(value: Any) -> Any:
     """What a call was given, with long texts cut."""
     if isinstance(value, str) and len(value) > _LARGE:
         left = len(value) - 2 * _LEFT
-        return f"{value[:_LEFT]}... [{left} characters left out to make room] ...{value[-_LEFT:]}"
+        gap = f"... [{many(left, 'character')} left out to make room] ..."
+        return f"{value[:_LEFT]}{gap}{value[-_LEFT:]}"
     if isinstance(value, dict):
         return {name: _less(one) for name, one in value.items()}
     return [_less(one) for one in value] if isinstance(value, list) else value
@@ -317,5 +321,5 @@ def _short(part: Text | Image, large: int) -> Text | Image:
         return part
     keep = min(_LEFT, large // 2)
     left = len(part.text) - 2 * keep
-    middle = f"\n... [{left} characters left out to make room; call again if needed]\n"
+    middle = f"\n... [{many(left, 'character')} left out to make room; call again if needed]\n"
     return Text(part.text[:keep] + middle + part.text[-keep:])

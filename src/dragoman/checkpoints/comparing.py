@@ -4,6 +4,7 @@ import difflib
 import stat
 
 from dragoman.engine.ports.checkpoints import ChangedFile, Fate
+from dragoman.engine.visible import many
 
 from .database import NOTHING, Database, FileChange, State
 
@@ -38,7 +39,7 @@ def compared(db: Database, change: FileChange, name: str) -> ChangedFile | None:
     if not rows:
         note = f"Permissions: {_mode(change.before)} became {_mode(change.after)}."
     elif len(text) > _SHOWN:
-        note = f"{len(text) - _SHOWN:,} more characters are not shown."
+        note = f"Not shown: {many(len(text) - _SHOWN, 'more character')}."
         text = text[:_SHOWN].rpartition("\n")[0] + "\n"
     return ChangedFile(name, fate, text, added, removed, note)
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import NamedTuple
 
+from dragoman.engine.visible import many
 from dragoman.policy.opening import walk_directory
 from dragoman.tools.trees import rules_above, walk
 
@@ -191,7 +192,7 @@ def differences(
         found.append(FileChange(whole, old, new))
     if not unsure:
         return found, ""
-    what = "1 file that was" if unsure == 1 else f"{unsure} files that were"
+    what = many(unsure, "file that was", "files that were")
     return found, f"Not covered: {what} ignored or not looked at before."
 
 

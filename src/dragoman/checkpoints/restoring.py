@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from dragoman.engine.faults import BadInput, Changed, Refused
 from dragoman.engine.ports.checkpoints import Fate
+from dragoman.engine.visible import many
 from dragoman.policy.opening import walk_directory
 from dragoman.tools.overwrite import hinders, overwrite, replaceable, take_after
 
@@ -240,7 +241,7 @@ def _difference(
     if now == NOTHING:
         return f"{name}: it was removed."
     if change.before == NOTHING:
-        return f"{name}: it was made, with {len(data or b'')} bytes."
+        return f"{name}: it was made, with {many(len(data or b''), 'byte')}."
     left = db.get(change.before.hash) if change.before.hash is not None else None
     if left == data:
         return f"{name}: its permissions or its type changed."

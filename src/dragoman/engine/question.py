@@ -22,7 +22,7 @@ from .ledger import Ledger
 from .ports import AgentProfile, Judgement, Preview, Reach, ToolEnv
 from .rules import SHELLS, access_of, digest_of
 from .shown import COMMANDS
-from .visible import on_a_line
+from .visible import many, on_a_line
 from .work import Underway
 
 
@@ -149,7 +149,8 @@ def _exact(call: ToolCall, reach: Sequence[Reach]) -> Scope:
     if not isinstance(command, str) or not command.strip():
         words = f"{on_a_line(call.name)} with exactly these arguments"
     else:
-        rest = f"… ({len(command) - _WORDS:,} more characters)" if len(command) > _WORDS else ""
+        more = len(command) - _WORDS
+        rest = f"… ({many(more, 'more character')})" if more > 0 else ""
         words = f"this exact command: {on_a_line(command[:_WORDS])}{rest}"
     needs = sorted({(one.path, access_of(one)) for one in reach})
     words += "".join(f", {_VERB[access]} {on_a_line(path)}" for path, access in needs)

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from .ask import LASTING, Ask, Change, Lasts, Scope
-from .visible import on_a_line, visible
+from .visible import many, on_a_line, visible
 
 COMMANDS = frozenset({"command", "cmd", "script"})
 _PATHS = frozenset({"path", "file_path", "filePath", "filename", "file"})
@@ -84,10 +84,10 @@ def line(ask: Ask, room: int = 160) -> tuple[str, int]:
     # Counted twice, because the count takes room as well.
     for _ in range(2):
         left = len(text) - room
-        tail = f"… ({left:,} more characters)"
+        tail = f"… ({many(left, 'more character')})"
         kept = max(room - len(tail), 0)
         left = len(text) - kept
-        tail = f"… ({left:,} more characters)"
+        tail = f"… ({many(left, 'more character')})"
     return text[:kept] + tail, left
 
 

@@ -14,6 +14,7 @@ from .ports.checkpoints import Checkpoints, Restored
 from .state import State
 from .traits import PutBack
 from .turn import Turn
+from .visible import many
 
 _SHOWN = 50
 WORDS = ("undo", "redo")
@@ -92,11 +93,10 @@ async def _listed(home: Home, info: SessionInfo) -> str:
 
 def sentence(done: Restored, verb: str) -> str:
     """What was done, for people and for the model."""
-    count = f"{len(done.turns)} turn{'' if len(done.turns) == 1 else 's'}"
-    lines = [f"{count} {verb}."]
+    lines = [f"{many(len(done.turns), 'turn')} {verb}."]
     lines += [f"{file.fate}: {file.path}" for file in done.files[:_SHOWN]]
     if len(done.files) > _SHOWN:
-        lines.append(f"and {len(done.files) - _SHOWN} more files")
+        lines.append(f"and {many(len(done.files) - _SHOWN, 'more file')}")
     if not done.files:
         lines.append("All files were so already.")
     if done.note:

@@ -81,8 +81,8 @@ def brief(text: str, room: int) -> str:
     if len(shown) <= room:
         return shown
     # The count takes room as well: that of the largest it can be.
-    kept = max(room - len(f"… ({len(shown):,} more characters)"), 0)
-    return f"{shown[:kept]}… ({len(shown) - kept:,} more characters)"
+    kept = max(room - len(f"… ({many(len(shown), 'more character')})"), 0)
+    return f"{shown[:kept]}… ({many(len(shown) - kept, 'more character')})"
 
 
 def _written(match: "re.Match[str]") -> str:

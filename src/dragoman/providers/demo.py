@@ -21,6 +21,7 @@ from dragoman.engine.ports import (
     ModelThought,
     ModelUsage,
 )
+from dragoman.engine.visible import many
 from dragoman.holding import Holder
 
 from . import leaflet
@@ -239,9 +240,9 @@ def _told(result: ToolResult, name: str) -> str:
     lines = body.splitlines()
     short = "\n".join(lines[:_QUOTE_LINES])[:_QUOTE_CHARS]
     if pictures:
-        short = f"{short}\n({pictures} picture(s))".strip()
+        short = f"{short}\n({many(pictures, 'picture')})".strip()
     if len(short) < len(body) and not pictures:
-        short += f"\n… ({len(lines)} lines in all)"
+        short += f"\n… ({many(len(lines), 'line')} in all)"
     if result.is_error:
         return f"`{name}` did not work: {short or 'it gave no reason.'}"
     if name == "ask_user":
@@ -256,8 +257,8 @@ def _digest(text: str) -> str:
     asked = [then for line, then in pairwise(lines) if line == "--- user ---"]
     shown = asked[:3] + asked[-3:] if len(asked) > 6 else asked
     digest = [
-        f"Digest by the demo model, which does not understand text: {len(lines)} lines, "
-        f"{len(body)} characters, {len(asked)} requests of the user."
+        f"Digest by the demo model, which does not understand text: {many(len(lines), 'line')}, "
+        f"{many(len(body), 'character')}, {many(len(asked), 'request')} of the user."
     ]
     digest += [f"- asked: {line[:200]}" for line in shown]
     if not asked and lines:

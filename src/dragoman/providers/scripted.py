@@ -25,6 +25,7 @@ from dragoman.engine.ports import (
     ModelThought,
     ModelUsage,
 )
+from dragoman.engine.visible import many
 
 from .estimate import message_chars, rough_usage
 
@@ -222,7 +223,7 @@ class Scripted:
             position %= len(self.turns)
         if position >= len(self.turns):
             raise ProviderFailed(
-                f"the script has only {len(self.turns)} turns",
+                f"the script has only {many(len(self.turns), 'turn')}",
                 "bad_request",
                 hint="Add turns, or set loop.",
             )

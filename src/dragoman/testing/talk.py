@@ -25,6 +25,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dragoman.engine.visible import many
+
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)")
 _MARK = re.compile(r'"<id:([^">]+)>"')
 _MORE = "<more>"
@@ -203,7 +205,7 @@ def _differ_list(pattern: list[Any], value: list[Any], names: dict[str, Any], at
     more = bool(pattern) and pattern[-1] == _MORE
     wanted = pattern[:-1] if more else pattern
     if len(value) < len(wanted) or len(value) > len(wanted) and not more:
-        return f"at {at}: expected {len(wanted)} items, got {len(value)}: {_short(value)}"
+        return f"at {at}: expected {many(len(wanted), 'item')}, got {len(value)}: {_short(value)}"
     for index, (expected, item) in enumerate(zip(wanted, value, strict=False)):
         if trouble := differ(expected, item, names, f"{at}[{index}]"):
             return trouble

@@ -10,6 +10,7 @@ import msgspec
 from dragoman.engine.content import Detail, Text
 from dragoman.engine.faults import BadInput, TooMany
 from dragoman.engine.ports import Outcome, ToolEnv
+from dragoman.engine.visible import many
 from dragoman.holding import Holder
 
 from . import told
@@ -65,7 +66,7 @@ class BackgroundCommand(Holder):
         whole = without_half(kept) if self.runs else kept
         self._half, kept = kept[len(whole) :], whole
         said = kept.decode("utf-8", "replace")
-        return f"... [{left} bytes left out]\n{said}" if left else said
+        return f"... [{many(left, 'byte')} left out]\n{said}" if left else said
 
 
 class JobBook(Protocol):

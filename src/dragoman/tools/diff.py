@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from dragoman.engine.visible import many
+
 MAX_SHOWN = 1_000_000  # characters of a file that clients get in full
 CONTEXT = 3
 _COMPARED = 400  # lines of one change that are compared line by line
@@ -37,10 +39,12 @@ def _bounded(lines: list[str]) -> str:
     kept: list[str] = []
     room = _MOST
     for number, line in enumerate(lines):
-        kept.append(line if len(line) <= _LONG else f"{line[:_LONG]}… [{len(line)} characters]")
+        kept.append(
+            line if len(line) <= _LONG else f"{line[:_LONG]}… [{many(len(line), 'character')}]"
+        )
         room -= len(kept[-1]) + 1
         if room < 0:
-            kept[-1] = f"... [{len(lines) - number} more lines of the change]"
+            kept[-1] = f"... [{many(len(lines) - number, 'more line')} of the change]"
             break
     return "\n".join(kept)
 

@@ -13,6 +13,7 @@ import msgspec
 from dragoman.engine.content import Detail, Location, Text
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, ToolEnv
+from dragoman.engine.visible import many
 from dragoman.holding import Holder
 from dragoman.policy.paths import Boundary
 
@@ -104,6 +105,7 @@ def _request(bounds: Boundary, path: str, asked: GrepArgs, opened: list[int]) ->
         raise os_fault(asked.path, error) from error
     single = not stat.S_ISDIR(os.fstat(opened[0]).st_mode)
     denied, hidden = bounds.withheld(path)
+    limit = min(asked.limit, told.MAX_MATCHES)
     return {
         "fd": opened[0],
         "name": asked.path if single else "",
@@ -111,7 +113,8 @@ def _request(bounds: Boundary, path: str, asked: GrepArgs, opened: list[int]) ->
         "ignore_case": asked.ignore_case,
         "globs": alternatives(asked.glob) if asked.glob and not single else [],
         "context": asked.context,
-        "limit": min(asked.limit, told.MAX_MATCHES),
+        "limit": limit,
+        "enough": f"... [stopped at {many(limit, 'match', 'matches')}]",
         "largest": _LARGEST,
         "denied": denied,
         "ignored": asked.ignored,

@@ -9,6 +9,7 @@ import msgspec
 from dragoman.engine.content import Text, ToolKind
 from dragoman.engine.faults import BadInput
 from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+from dragoman.engine.visible import many
 
 from .args import brief, decode, flag, schema, text, whole
 
@@ -82,7 +83,7 @@ class MemoryTool:
     def _purge(self, asked: _Args, session: str) -> str:
         if not asked.confirm:
             raise BadInput("confirm must be true", "Purging cannot be undone.")
-        return f"Forgot {self._memory.purge(asked.category)} entries."
+        return f"Forgot {many(self._memory.purge(asked.category), 'entry', 'entries')}."
 
 
 def _shown(found: Sequence[Any]) -> str:

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Callable
 
+from dragoman.engine.visible import many
+
 _LINES = 20_000  # of a file that are compared
 _SHOWN = 12  # lines that are shown
 _LONG = 400  # characters of a line
@@ -100,5 +102,5 @@ def _shown(lines: list[str], at: int, count: int) -> str:
     here = lines[at : at + count]
     end = f"-{at + len(here)}" if len(here) > 1 else ""
     shown = "\n".join(line[:_LONG] for line in here[:_SHOWN])
-    more = "" if len(here) <= _SHOWN else f"\n[{len(here) - _SHOWN} more lines]"
+    more = "" if len(here) <= _SHOWN else f"\n[{many(len(here) - _SHOWN, 'more line')}]"
     return f"line{'s' if end else ''} {at + 1}{end}:\n{shown}{more}"

@@ -6,6 +6,8 @@ import os
 import time
 from collections.abc import Callable
 
+from dragoman.engine.visible import many
+
 MAX_LINES = 2000
 MAX_BYTES = 51_200
 _HEAD_LINES = 800
@@ -183,7 +185,7 @@ class Capture:
             tail = last
         left = self.total - len(head) - len(tail)
         gap = "" if head.endswith(b"\n") else "\n"
-        mark = f"{gap}... [truncated at {limit}; {left} bytes left out here]\n"
+        mark = f"{gap}... [truncated at {limit}; {many(left, 'byte')} left out here]\n"
         return head.decode("utf-8", "replace") + mark + tail.decode("utf-8", "replace")
 
 
@@ -220,7 +222,7 @@ class Progress:
             self._missed += len(data)
             return
         if self._missed:
-            self._tell(f"\n... [{self._missed} bytes not shown]\n")
+            self._tell(f"\n... [{many(self._missed, 'byte')} not shown]\n")
             self._missed = 0
         self._sent += len(data)
         for piece in pieces(text, _PROGRESS):

@@ -8,6 +8,7 @@ from dragoman.engine.content import PlanEntry, Text
 from dragoman.engine.faults import BadInput, Fault
 from dragoman.engine.info import plan_file
 from dragoman.engine.ports import Outcome, ToolEnv
+from dragoman.engine.visible import many
 from dragoman.holding import Holder
 
 from . import told
@@ -31,7 +32,7 @@ class Plan:
 
     def summary(self, args: dict[str, Any]) -> str:
         entries = args.get("entries")
-        return f"Plan with {len(entries) if isinstance(entries, list) else 0} steps"
+        return f"Plan with {many(len(entries) if isinstance(entries, list) else 0, 'step')}"
 
     async def run(self, args: dict[str, Any], env: ToolEnv) -> Outcome:
         given = dict(args)
@@ -66,7 +67,7 @@ class ProposePlan(Holder):
         plan = await self._plan(env, path)
         if len(plan) > _SHOWN:
             left = len(plan) - _SHOWN
-            plan = f"{plan[:_SHOWN]}\n[{left} more characters in {path}]"
+            plan = f"{plan[:_SHOWN]}\n[{many(left, 'more character')} in {path}]"
         about = f"The plan ({path}):\n\n{plan}" if plan else "It is in the answer above."
         answer = await env.leave_plan(f"Go on with this plan?\n\n{about}")
         if env.mode != "plan":

@@ -105,6 +105,7 @@ class Search:
         self.wanted = _named(request["globs"], self.prefix)
         self.context: int = request["context"]
         self.limit: int = request["limit"]
+        self.enough: str = request["enough"]
         self.largest: int = request["largest"]
         self.denied = frozenset(request["denied"])  # relative to the top
         self.hidden = {tuple(pair) for pair in request["hidden"]}  # device and inode
@@ -148,7 +149,7 @@ class Search:
 
     def stopped(self) -> bool:
         if self.matches >= self.limit:
-            self.note = f"... [stopped at {self.limit} matches]"
+            self.note = self.enough
         return bool(self.note)
 
     def walked(self, top: int, above: Any, ignored: bool) -> Iterator[Candidate]:

@@ -8,7 +8,7 @@ from dragoman.engine import shown
 from dragoman.engine.ask import Ask
 from dragoman.engine.content import Detail, Image, Text, text_of
 from dragoman.engine.events import CallEnded
-from dragoman.engine.visible import on_a_line, visible
+from dragoman.engine.visible import many, on_a_line, visible
 
 if TYPE_CHECKING:
     from dragoman.engine.view import SessionView
@@ -48,7 +48,7 @@ def title_of(name: str, args: dict[str, Any] | None) -> str:
         if isinstance(value, str) and value.strip():
             line = visible(" ".join(value.split()), strict=True)
             if len(line) > _TITLE:
-                line = f"{line[:_TITLE]}… ({len(line) - _TITLE:,} more characters)"
+                line = f"{line[:_TITLE]}… ({many(len(line) - _TITLE, 'more character')})"
             return f"{name}: {line}"
     return name
 
