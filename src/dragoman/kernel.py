@@ -12,6 +12,7 @@ import sys
 from functools import cache
 from typing import Any
 
+_LINUX = sys.platform == "linux"
 # The command of `fcntl` that sets a lock which belongs to an open file, not to the process.
 LOCK_OPEN_FILE: int | None = getattr(fcntl, "F_OFD_SETLK", 37 if sys.platform == "linux" else None)
 # Numbers of system calls that are the same on all machines.
@@ -60,7 +61,7 @@ def _called(name: str, *given: Any) -> int:
     """What a function of the C library gives back, as OSError where it failed."""
     import ctypes
 
-    if sys.platform != "linux":
+    if not _LINUX:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     function = getattr(ctypes.CDLL(None, use_errno=True), name, None)
     if function is None:
