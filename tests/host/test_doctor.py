@@ -14,6 +14,7 @@ from dragoman.host.doctor import Row, examine
 from dragoman.host.wanted import lacks_place
 from dragoman.settings.load import load
 from dragoman.settings.places import places
+from dragoman.store.migrations import APPLICATION_ID
 
 ENTRY = {
     "agents": '[agents.other]\nbackend = "acp"\ncommand = "{}"\n',
@@ -100,6 +101,7 @@ def test_looking_at_a_store_leaves_it_the_locks_of_whoever_has_it_open(tmp_path:
     path = tmp_path / "data" / "sessions.db"
     ours = sqlite3.connect(path, isolation_level=None)
     ours.execute("PRAGMA journal_mode = WAL")
+    ours.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     ours.execute("CREATE TABLE t (x)")
     found = examine(places({}, str(tmp_path)), {})
     assert [row.severity for row in found if row.category == "store"] == ["ok"]
@@ -273,6 +275,7 @@ def test_a_store_that_another_process_keeps_locked_is_not_ok(
     store.parent.mkdir(mode=0o700)
     made = sqlite3.connect(store)
     made.execute(f"PRAGMA journal_mode = {mode}")
+    made.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     made.execute("CREATE TABLE some (x)")
     made.commit()
     assert [row.severity for row in store_rows(tmp_path)] == ["ok"]
