@@ -16,6 +16,7 @@ from dragoman.engine.info import SessionQuery
 from dragoman.host.compose import compose
 from dragoman.host.doctor import examine
 from dragoman.settings.places import places
+from dragoman.store.migrations import APPLICATION_ID
 
 HANGING = [{"parts": [{"type": "say", "text": "began"}, {"type": "hang"}]}]
 
@@ -115,6 +116,7 @@ def test_doctor_looks_inside_the_store_and_changes_nothing(tmp_path):
     data.mkdir()
     path = data / "sessions.db"
     with sqlite3.connect(path) as made:
+        made.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         made.execute("CREATE TABLE t (a TEXT)")
         made.executemany("INSERT INTO t VALUES (?)", [("x" * 500,) for _ in range(200)])
         made.execute("CREATE INDEX i ON t (a)")

@@ -213,7 +213,7 @@ async def test_a_near_miss_in_a_huge_file_costs_little(use: Any, work: Path) -> 
 async def test_the_result_of_a_change_in_a_huge_line_is_short(use: Any, work: Path) -> None:
     (work / "one.json").write_text('{"a": "' + "y" * 4_000_000 + '"}\n')
     outcome = await use("edit", path="one.json", oldText='y"}', newText='z"}')
-    assert len(said(outcome)) < 5_000 and "[4000010 characters]" in said(outcome)
+    assert len(said(outcome)) < 5_000 and "[4,000,010 characters]" in said(outcome)
     assert outcome.detail is not None and not outcome.detail.diffs
     assert (work / "one.json").read_text().endswith('yz"}\n')
 

@@ -104,7 +104,7 @@ async def test_memory_tools_say_what_became_of_it(env: Env) -> None:
     assert await use("forget", key="b") == "Forgot b."
     assert await use("forget", key="b") == "Nothing is remembered as b."
     assert await use("export") == '["a"]'
-    assert await use("purge", confirm=True) == "Forgot 1 entries."
+    assert await use("purge", confirm=True) == "Forgot 1 entry."
     for name, args, why in (
         ("recall", {"query": " "}, "query is required"),
         ("forget", {}, "key is required"),
