@@ -52,8 +52,9 @@ def _seen(host: Plain, ask_id: str) -> str:
     if not left or row.get("settled"):
         return ask.digest
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        count = many(left, "character was", "characters were")
         raise BadInput(
-            f"This question is longer than the list shows: {many(left, 'character')} left out.",
+            f"This question is longer than the list shows: {count} left out.",
             f"Read it with `dragoman approvals show {ask_id}`, then approve it with --digest.",
         )
     from ..dialogue import Dialogue, screen_size

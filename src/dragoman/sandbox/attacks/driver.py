@@ -112,4 +112,7 @@ def run(attack: dict[str, str]) -> str:
 if __name__ == "__main__":
     NUMBERS.update(json.loads(sys.argv[1]))
     for line in sys.stdin:
-        print(json.dumps(run(json.loads(line))), flush=True)
+        try:
+            print(json.dumps(run(json.loads(line))), flush=True)
+        except BrokenPipeError:
+            os._exit(1)  # nobody listens any more, and nothing is left to be written
