@@ -12,7 +12,6 @@ from dragoman.observe.programs import find
 
 from . import room, seccomp
 from .launch import Launch, Sandbox, Sign, Walls
-from .lodging import housed
 from .reach import Rule, covers, rules
 from .veil import hidden
 
@@ -39,7 +38,6 @@ class Bubblewrap(Sandbox):
         return ", ".join(parts)
 
     def confine(self, launch: Launch, env: ToolEnv, walls: Walls) -> Launch:
-        launch = replace(launch, env=housed(walls.writable, launch.env))
         return self._put_up(launch, walls, None)
 
     def _put_up(self, launch: Launch, walls: Walls, steady: dict[str, File] | None) -> Launch:

@@ -15,7 +15,6 @@ from dragoman.engine.ports import ToolEnv
 
 from . import room, ruleset, seccomp
 from .launch import Launch, Sandbox, Walls
-from .lodging import housed
 from .powers import renounce
 from .reach import opened, rules
 from .ruleset import call as _call
@@ -65,7 +64,6 @@ class Landlock(Sandbox):
         return ", ".join(parts)
 
     def confine(self, launch: Launch, env: ToolEnv, walls: Walls) -> Launch:
-        launch = replace(launch, env=housed(walls.writable, launch.env))
         scratch = launch.env.get("TMPDIR", "")
         libc = _call()
         hides, inside, veil = self._hiding(walls), None, None

@@ -10,12 +10,10 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
 from .launch import Walls
-from .lodging import is_there
-from .lodging import ready as is_ready
 from .room import above
 
 Kind = Literal["list", "read", "run", "write"]
@@ -40,6 +38,15 @@ _WRITE = (
 )  # fmt: skip
 _DEVICES = ("/dev", "/proc", "/sys")  # never as a whole: other terminals, other processes, disks
 _LIBRARIES = ("bin", "lib", "lib64", "libexec", "include", "share", "shims", "version", "versions")
+# Folders of package managers, and the program that has one (none: everybody may have it).
+_CACHES = {
+    ".cache": "",
+    "dragoman-commands": "",
+    ".npm": "npm",
+    ".cargo": "cargo",
+    "go": "go",
+    ".m2": "mvn",
+}
 _OWN = (".gitconfig", ".config/git")  # in the home directory; programs complain without them
 
 
@@ -68,8 +75,8 @@ def rules(
     ours = tuple(walls.protected)
     # What is not there cannot be read.
     needed = _needed()
-    kept = tuple(path for path in barred if path not in needed and is_there(path))
-    sealed = tuple(path for path in walls.sealed if is_there(path))
+    kept = tuple(path for path in barred if path not in needed and _is_there(path))
+    sealed = tuple(path for path in walls.sealed if _is_there(path))
     found: list[Rule] = []
     ready: tuple[Rule, ...] = ()
     if programs:
@@ -77,7 +84,7 @@ def rules(
         # What is sealed and not there must not be made either: ~/.cargo/config, ~/go/bin.
         closed = (*kept, *walls.sealed)
         for path in walls.writable:
-            if not _within(path, closed) and is_ready(path, walls.writable, env):
+            if not _within(path, closed) and _make(path, walls.writable, env):
                 away = () if whole and coverable(path, walls) else _inside(path, closed)
                 found += _without(path, "write", away)
     if walls.reads_outside:
@@ -105,9 +112,14 @@ def rules(
     return [*ready, *(rule for rule in dict.fromkeys(found) if os.path.exists(rule.path))]
 
 
+def _is_there(path: str) -> bool:
+    """As `os.path.lexists`, in a third of the time where it is not: there are many to ask for."""
+    return os.access(path, os.F_OK, follow_symlinks=False)
+
+
 def coverable(path: str, walls: Walls) -> bool:
     """Whether all in a folder that is not to be written can be hidden, or locked: it is there."""
-    return all(map(is_there, _inside(path, (*walls.forbidden, *walls.sealed))))
+    return all(map(_is_there, _inside(path, (*walls.forbidden, *walls.sealed))))
 
 
 def _uncoverable(barred: tuple[str, ...], used: Sequence[str]) -> tuple[str, ...]:
@@ -116,7 +128,7 @@ def _uncoverable(barred: tuple[str, ...], used: Sequence[str]) -> tuple[str, ...
     Folders may have thousands of entries, so they are taken apart on the way to these alone.
     """
     kept = {path for path in barred
-            if not is_there(path) or os.path.islink(path) or path in _needed()
+            if not _is_there(path) or os.path.islink(path) or path in _needed()
             or any(one == path or one.startswith(f"{path}/") for one in used)}  # fmt: skip
     over = [path for path in barred if path not in kept]
     return tuple(path for path in dict.fromkeys(barred) if path in kept and not _within(path, over))
@@ -191,6 +203,36 @@ def _stamp(path: str) -> int:
         return os.stat(path).st_mtime_ns
     except OSError:
         return 0
+
+
+def _make(path: str, writable: Iterable[str], env: Mapping[str, str]) -> bool:
+    """Make the folder of a package manager that is installed, which it could not make by itself.
+
+    Says whether the path is there now.
+    """
+    if _is_there(path):
+        return True
+    above, name = os.path.split(path)
+    wanted = _CACHES.get(name)
+    if not os.path.isdir(above) and name != "dragoman-commands":
+        return False
+    nested = above in writable  # ~/.cargo/registry in a ~/.cargo that is taken apart
+    if nested or wanted == "" or (wanted and _installed(wanted, env.get("PATH"), _minute())):
+        with contextlib.suppress(OSError):  # somebody else's folder: the command will say so
+            os.makedirs(path, 0o700, exist_ok=True)
+    return _is_there(path)
+
+
+def _minute() -> int:
+    return int(time.monotonic() // 60)
+
+
+@lru_cache(256)
+def _installed(program: str, path: str | None, minute: int) -> bool:
+    """Whether a program is there; looked for once a minute, since most are not."""
+    import shutil  # takes a while to load, and is not needed before the first command
+
+    return bool(shutil.which(program, path=path))
 
 
 def opened(made: list[Rule], target: str) -> list[Rule]:
