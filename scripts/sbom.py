@@ -74,8 +74,9 @@ def licenses(name: str, about: Message) -> list[dict[str, object]]:
         return [{"expression": expression}]
     rows = about.get_all("Classifier") or []
     named = [row.rpartition(" :: ")[2] for row in rows if row.startswith("License :: ")]
+    named = [one for one in named if one != "OSI Approved"]  # which one, it does not say
     short = (about.get("License") or "").strip()
-    if not named and short and "\n" not in short and len(short) < 60:
+    if not named and short not in ("", "UNKNOWN") and "\n" not in short and len(short) < 60:
         named = [short]
     if not named:
         raise SystemExit(f"{name} names no licence: look it up, and do not release without.")

@@ -28,8 +28,8 @@ def holds_processes() -> bool:
     """
     try:
         os.close(open_process(os.getpid()))
-    except OSError:
-        return False
+    except OSError as problem:  # that there is no room now says nothing
+        return problem.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
     return True
 
 

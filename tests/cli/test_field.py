@@ -123,6 +123,8 @@ def test_a_turn_in_a_worktree_ends_with_the_way_to_take_it_over(living: Living) 
     words = way.partition("Take it over: dragoman ")[2].partition(" (or")[0].split()
     assert words[:3] == ["sessions", "worktree", "merge"]
     assert "changed nothing" in living.says(*words)
+    again = living.run("run", "--continue", "--worktree", "say more")
+    assert again.returncode and "made for a new session" in again.stderr
 
 
 # Takes one family of sockets away from a process and all that it starts, as a container may.

@@ -69,6 +69,8 @@ def test_providers_have_their_well_known_names() -> None:
 
 def test_models_that_are_files_do_not_say_where_they_lie() -> None:
     assert model_of("local//home/jane/weights/tiny.gguf")["gen_ai.request.model"] == "tiny.gguf"
+    for path in ("/home/jane/x.gguf", "~/w/x.gguf", "./w/x.gguf", "w/x.gguf", "C:\\w\\x.gguf"):
+        assert model_of(f"mine/{path}")["gen_ai.request.model"] == "x.gguf"  # of the kind `local`
     assert model_of("openrouter/openai/gpt-5")["gen_ai.request.model"] == "openai/gpt-5"
     assert model_of("xai@work/grok-4")["gen_ai.provider.name"] == "x_ai"
     assert model_of("") == {}

@@ -1,5 +1,7 @@
 """Keys of many services are known by their shape, wherever they stand."""
 
+import time
+
 import pytest
 
 from dragoman.observe.redact import scrub
@@ -15,6 +17,10 @@ SHAPES = [
     )),
     "AKIAABCDEFGHIJKLMNOP", "ASIAABCDEFGHIJKLMNOP", f"SG.{R}.{R}", f"eyJhbGciOiJIUzI1NiJ9.{R}.{R}",
     f"-----BEGIN RSA PRIVATE KEY-----\n{R}\n{R}\n-----END RSA PRIVATE KEY-----",
+    f"-----BEGIN PRIVATE KEY-----\\n{R}\\n{R}\\nQ==\\n-----END PRIVATE KEY-----",
+    f"-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES,00\n\n{R}\n{R}\n",
+    f"https://api.telegram.org/bot123456789:{R}/getMe", f"123456789:{R[:-1]}-",
+    "dapi0123456789abcdef0123456789abcdOP".replace("OP", "ef"),
 ]  # fmt: skip
 
 
@@ -27,5 +33,27 @@ def test_a_key_is_hidden(shape: str) -> None:
 
 
 def test_words_stay() -> None:
-    for text in ("fw_update is a function of hf_hub", "at 12345678:30 in the log", "npm_config_x"):
+    for text in (
+        "fw_update is a function of hf_hub", "at 12345678:30 in the log", "npm_config_x",
+        "gsk_render_node_get_node_type", "hf_hub_download_with_revision",
+        "fw_upload_register_device", "npm_package_dependencies_react", "pypi-attestation-models-verify-2",
+        "pplx-embed-context-v1-multilingual", "npm_config_registry=http://127.0.0.1:4873/",
+        "123456789:2026-11-18T10:00:00 it ended",
+    ):  # fmt: skip
         assert scrub(text) == text
+    said = scrub("a file with -----BEGIN RSA PRIVATE KEY----- was found, and the daemon went on")
+    assert said.startswith("a file with ***") and said.endswith("was found, and the daemon went on")
+
+
+def test_hostile_texts_take_no_time_out_of_proportion() -> None:
+    """Twice as long takes about twice the time, whatever patterns it almost is."""
+    began = "-----BEGIN RSA PRIVATE KEY-----"
+    for piece in (f"{began}\n", f"{began}{'A' * 70}", "A" * 70 + "\n", "Proc-Type: ", "fw_a1",
+                  "\\n", f"{began}\nProc-Type: x\n", "12345678:"):  # fmt: skip
+        took = []
+        for size in (20_000, 160_000):
+            text = (began + piece * size)[:size]
+            start = time.process_time()
+            scrub(text)
+            took.append(time.process_time() - start)
+        assert took[1] < 30 * max(took[0], 0.01), (piece, took)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.engine.faults import BadInput
 from dragoman.settings import toml
 from dragoman.settings.load import BadSettings, load, read_text
 from dragoman.settings.write import put, read_valid
@@ -60,6 +61,14 @@ def test_files_with_such_values_are_refused_and_left_as_they_are(text: str, tmp_
     assert file.read_text() == text
     with pytest.raises(toml.NotToml):
         put(text, ("log", "level"), "debug")
+
+
+def test_a_value_that_nests_too_deeply_is_not_set() -> None:
+    value: dict[str, object] = {}
+    for _ in range(5_000):
+        value = {"a": value}
+    with pytest.raises(BadInput, match="nested too deeply"):
+        put("", ("openclawos", "apps", "a", "config"), value)
 
 
 def test_a_link_that_leads_nowhere_is_no_empty_file(tmp_path: Path) -> None:

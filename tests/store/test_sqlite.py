@@ -440,9 +440,16 @@ other.close()
 async def test_a_kernel_without_locks_of_open_files_has_a_store_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And SQLite's own locks: no descriptor of the file is closed before SQLite has."""
     monkeypatch.setattr(file, "LOCK_OPEN_FILE", 4242)  # EINVAL, as an older one says
     store = SqliteStore(str(tmp_path / "s.db"))
     await store.create(make_info("s"), "me")
+    path = tmp_path / "s.db"
+    code = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1])\n"
+    code += "db.execute('SELECT * FROM sessions').fetchall(); db.close()"
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+        assert path.with_name("s.db-wal").exists()
     await store.close()
     assert os.listdir(tmp_path) == ["s.db"]
 

@@ -36,6 +36,7 @@ WAIT_SECONDS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 14_400,
 TOKENS = [4**n for n in range(14)]
 
 _SORT = re.compile(r"\w{1,60}")
+_PATH = re.compile(r"[/~.\\]|[A-Za-z]:[/\\]|.*\.gguf$", re.IGNORECASE | re.DOTALL)
 _FILES = frozenset({"local", "scripted"})  # providers whose models are files
 
 
@@ -45,7 +46,7 @@ def model_of(ref: str) -> dict[str, str]:
     if not slash:
         return {"gen_ai.request.model": ref} if ref else {}
     provider = provider.partition("@")[0]
-    if provider in _FILES:  # where it lies is nobody's business
+    if provider in _FILES or _PATH.match(model):  # where it lies is nobody's business
         model = model.replace("\\", "/").rpartition("/")[2]
     return {
         "gen_ai.provider.name": PROVIDERS.get(provider, provider),

@@ -284,7 +284,9 @@ class Telemetry:
             about["gen_ai.tool.call.id"] = body.call_id
         if self._contents:
             given = ((arg, (body.args or {}).get(arg)) for arg in _SHOWN)
-            shown = {arg: scrub(value)[:1_000] for arg, value in given if isinstance(value, str)}
+            shown = {
+                arg: scrub(value[:4_000])[:1_000] for arg, value in given if isinstance(value, str)
+            }
             if shown:
                 about["gen_ai.tool.call.arguments"] = json.dumps(shown)
         key = f"call {body.call_id}"

@@ -14,13 +14,21 @@ _PLAIN_NAMES = frozenset({"key", "idempotency_key", "public_key", "tls_key", "re
 _PATTERNS = (
     r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{12,}",  # the usual shape of provider keys
     r"\bAIza[A-Za-z0-9_-]{20,}",
-    r"\b(?:ghp|gho|ghs|ghu|ghr|gsk|hf|npm|r8|whsec|dop_v1|sntrys)_[A-Za-z0-9+/=_-]{20,}",
+    r"\b(?:ghp|gho|ghs|ghu|ghr)_[A-Za-z0-9]{20,}",
+    r"\b(?:gsk|hf|npm|r8)_[A-Za-z0-9]{30,}",
+    r"\b(?:whsec|dop_v1|sntrys)_[A-Za-z0-9+/=_-]{20,}",
     r"\b(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{12,}",
-    r"\b(?:glpat|xai|pypi|xapp|lin_api|tvly|pplx|nvapi|fw|dapi)[-_][A-Za-z0-9_-]{20,}",
+    # Words have no capitals or no digits.
+    r"\b(?:glpat|xai|pypi|xapp|lin_api|tvly|pplx|nvapi|fw)[-_]"
+    r"(?=[A-Za-z_-]*[0-9])(?=[a-z0-9_-]*[A-Z])[A-Za-z0-9_-]{20,}",
+    r"\bdapi[0-9a-f]{32}\b",
     r"\bya29\.[A-Za-z0-9_-]{20,}",
     r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
-    r"\b\d{8,10}:[A-Za-z0-9_-]{35}\b",  # of a Telegram bot
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+    r"(?<!\d)\d{8,10}:[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])",  # of a Telegram bot
+    # A private key, also one that is cut; its ends of lines may be written as in JSON.
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:\s|\\[nr])*(?:[A-Z][A-Za-z-]+: [^\n\\]*(?:\s|\\[nr])+)*"
+    r"(?:[A-Za-z0-9+/=]{16,}(?:\s|\\[nr])*)*"
+    r"(?:[A-Za-z0-9+/=]{0,15}(?:\s|\\[nr])*-----END [A-Z ]*PRIVATE KEY-----)?",
     r"\bgithub_pat_[A-Za-z0-9_]{20,}",
     r"\bxox[abprs]-[A-Za-z0-9-]{10,}",
     r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",

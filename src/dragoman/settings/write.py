@@ -87,6 +87,8 @@ def read_valid(file: str) -> str:
 
 def put(text: str, path: Path, value: Any) -> str:
     """The text with a key set. Raises BadInput when the file's form does not let us."""
+    if toml.is_deep(value):
+        raise BadInput(f"{shape.join(path)} cannot be set: the value is nested too deeply.")
     wanted = toml.parse(text)
     here = wanted
     for part in path[:-1]:

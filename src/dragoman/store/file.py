@@ -107,16 +107,16 @@ class Anchor:
 
     def __init__(self, path: str) -> None:
         self._held: list[tuple[int, int, int]] = []
+        self._locks = LOCK_OPEN_FILE is not None
         try:
-            for suffix, start, length in _IN_USE if LOCK_OPEN_FILE is not None else ():
+            for suffix, start, length in _IN_USE if self._locks else ():
                 fd = os.open(path + suffix, os.O_RDWR | os.O_CLOEXEC)
                 self._held.append((fd, start, length))
                 self._set(fcntl.F_RDLCK, fd, start, length)
-        except OSError as problem:
-            self.close()
-            if problem.errno != errno.EINVAL:  # a kernel without such locks
-                raise
-        except BaseException:
+        except BaseException as problem:
+            if isinstance(problem, OSError) and problem.errno == errno.EINVAL:
+                self._locks = False  # a kernel without them; what is open stays so: see `close`
+                return
             self.close()
             raise
 
@@ -128,7 +128,7 @@ class Anchor:
 
     def lift(self) -> None:
         """Let the last one to leave take the log away: that may be us."""
-        for held in self._held:
+        for held in self._held if self._locks else ():
             self._set(fcntl.F_UNLCK, *held)
 
     def close(self) -> None:

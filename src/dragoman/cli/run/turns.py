@@ -66,6 +66,11 @@ class Wish(msgspec.Struct, frozen=True):
             raise BadInput("--session and --continue exclude each other.", "Give one of them.")
         if self.old and self.agent:
             raise BadInput("A session keeps its agent.", "Leave --agent out, or begin a session.")
+        if self.old and self.worktree:
+            raise BadInput(
+                "A worktree is made for a new session.",
+                "Leave --worktree out: a session that has one goes on in it.",
+            )
         if self.session and self.cwd:
             raise BadInput("A session keeps its directory.", "Leave --cwd out.")
 

@@ -96,20 +96,23 @@ export class ConfigPage {
     input.addEventListener("input", () => { save.hidden = String(read()) === String(before()); note.textContent = ""; if (type === "boolean") form.requestSubmit(); });
     const form = h("form.setting", { "data-key": one.key, onsubmit: async (event) => {
       event.preventDefault();
-      const known = this.fields.get(one.key), sent = read();
+      const known = this.fields.get(one.key);
       if (known.saving) { known.again = true; return; } // one after the other: the last word is what stays
       known.saving = true; // the button stays: a form without one takes no Enter
-      known.again = false;
-      try {
-        const made = await put("/api/config", { key: one.key, value: parse(sent, one.schema, optional) });
-        known.value = made.value;
-        save.hidden = read() === sent;
-        note.className = "note";
-        note.textContent = one.key.startsWith("gateway.") ? "Saved. Used from the next start." : "Saved. In use now.";
-        source.textContent = "set by file";
-      } catch (problem) { note.className = "note wrong"; note.textContent = problem.message; }
+      let sent;
+      do {
+        known.again = false;
+        sent = read();
+        try {
+          const made = await put("/api/config", { key: one.key, value: parse(sent, one.schema, optional) });
+          known.value = made.value;
+          save.hidden = read() === sent;
+          note.className = "note";
+          note.textContent = one.key.startsWith("gateway.") ? "Saved. Used from the next start." : "Saved. In use now.";
+          source.textContent = "set by file";
+        } catch (problem) { note.className = "note wrong"; note.textContent = problem.message; }
+      } while (known.again && read() !== sent);
       known.saving = false;
-      if (known.again && read() !== sent) form.requestSubmit();
     } });
     const source = h("span.source", null, `set by ${one.source.split(" ")[0]}`);
     this.fields.set(one.key, { ...one, input, save, refresh: () => {
