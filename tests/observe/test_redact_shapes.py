@@ -36,7 +36,8 @@ def test_words_stay() -> None:
     for text in (
         "fw_update is a function of hf_hub", "at 12345678:30 in the log", "npm_config_x",
         "gsk_render_node_get_node_type", "hf_hub_download_with_revision",
-        "fw_upload_register_device", "npm_package_dependencies_react", "pypi-attestation-models-verify-2",
+        "fw_upload_register_device", "npm_package_dependencies_react",
+        "pypi-attestation-models-verify-2",
         "pplx-embed-context-v1-multilingual", "npm_config_registry=http://127.0.0.1:4873/",
         "123456789:2026-11-18T10:00:00 it ended",
     ):  # fmt: skip
