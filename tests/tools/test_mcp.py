@@ -83,8 +83,9 @@ async def listening(way: str) -> AsyncIterator[tuple[subprocess.Popen[bytes], in
         port = probe.getsockname()[1]
     process = subprocess.Popen([sys.executable, SERVER, way, str(port)])
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(150):  # it loads a whole web server
             while True:
+                assert process.poll() is None, "it ended, another has its port perhaps"
                 try:
                     _, writer = await asyncio.open_connection("127.0.0.1", port)
                     writer.close()
