@@ -489,6 +489,8 @@ def test_status_counts_others_and_not_itself(host: Host, capsys: Out) -> None:
     assert status._approvals(None) == "not known"
     assert status._store({"durable": False, "problem": "full"}, "") == "NOT kept: full"
     assert status._store({"durable": True, "stalled": "away"}, "") == "STALLED: away"
+    for file, shown in (("/d/sessions.db", "/d"), ("/d/my.db", "/d/my.db"), ("", "/d")):
+        assert status._store({"durable": True, "file": file}, "/d") == shown
 
 
 @pytest.mark.usefixtures("away")

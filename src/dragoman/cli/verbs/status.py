@@ -74,4 +74,9 @@ def _store(store: reach.Row, data_dir: str) -> str:
         return f"NOT kept: {store['problem']}"
     if store.get("stalled"):
         return f"STALLED: {store['stalled']}"
-    return store.get("place") or data_dir
+    return store.get("place") or _unusual(store.get("file", ""), data_dir) or data_dir
+
+
+def _unusual(file: str, data_dir: str) -> str:
+    """The file of sessions where it is not the one that everybody has."""
+    return "" if file == f"{data_dir}/sessions.db" else file
