@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from tests.cli.living import Living
 
+from dragoman.cli.main import main
+
 
 @pytest.fixture
 def living(tmp_path: Path) -> Living:
@@ -237,9 +239,45 @@ def test_what_cannot_be_taken_over_is_said(living: Living, wrong: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
+        ("file", "data is no directory but a file. Move it away"),
+        ("dangling link", "data is a link to gone, which is not there. Put gone back"),
+        ("link to itself", "data is a link that leads to itself. Remove it"),
+    ],
+)
+def test_a_data_folder_that_is_none_is_named_by_all(living: Living, wrong: str, says: str) -> None:
+    data = living.config / "data"
+    if wrong == "file":
+        data.write_text("")
+    else:
+        data.symlink_to("gone" if wrong == "dangling link" else "data")
+    for words in (("upgrade-check",), ("daemon", "--background"), ("daemon",)):
+        done = living.run(*words)
+        assert done.returncode == 1 and says in done.stdout + done.stderr, words
+        assert "permissions" not in done.stdout + done.stderr, words
+    what = says.partition(".")[0]
+    for words in (("run", "hello"), ("sessions",), ("doctor",)):
+        done = living.run(*words)
+        assert what in done.stdout + done.stderr, words
+        assert "permissions" not in done.stdout + done.stderr, words
+
+
+def test_upgrade_check_sees_a_data_folder_that_cannot_be_written(
+    living: Living, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (living.config / "data").mkdir()
+    monkeypatch.setenv("DRAGOMAN_CONFIG_DIR", str(living.config))
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everywhere
+    assert main(["upgrade-check"]) == 1
+    assert "data is not writable" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
         ("pipe", "no regular file"),
         ("folder", "is a directory"),
-        ("link to itself", "sessions.db"),
+        ("link to itself", "is a link that leads to itself"),
+        ("dangling link", "is a link to gone.db, which is not there"),
         ("log alone", "Put the store back beside it"),
         ("newer", "Update Dragoman"),
         ("foreign", "another program"),
@@ -256,6 +294,8 @@ def test_odd_stores_are_told_with_advice(living: Living, wrong: str, says: str) 
         path.mkdir()
     elif wrong == "link to itself":
         path.symlink_to(path.name)
+    elif wrong == "dangling link":
+        path.symlink_to("gone.db")
     elif wrong == "log alone":
         Path(f"{path}-wal").write_bytes(b"x" * 4000)
     else:
