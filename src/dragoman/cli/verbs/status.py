@@ -71,7 +71,7 @@ def _approvals(waiting: int | None) -> str:
 
 def _store(store: reach.Row, data_dir: str) -> str:
     if not store["durable"]:
-        return f"NOT kept: {store['problem']}"
+        return f"NOT kept: {store['problem'] or 'store.path is :memory:'}"
     if store.get("stalled"):
         return f"STALLED: {store['stalled']}"
     return store.get("place") or _unusual(store.get("file", ""), data_dir) or data_dir
