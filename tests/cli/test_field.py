@@ -360,6 +360,10 @@ def test_odd_stores_are_told_with_advice(living: Living, wrong: str, says: str) 
         with closing(sqlite3.connect(path)) as base:
             number = "user_version = 9999" if wrong == "newer" else "application_id = 7"
             base.execute(f"PRAGMA {number}")
+    if "link" in wrong or wrong in ("pipe", "folder"):
+        done = living.run("sessions")
+        assert done.returncode == 1 and says in done.stderr
+        assert "store.path" in done.stderr and "free space" not in done.stderr
     before = {one: one.lstat().st_mtime_ns for one in data.iterdir()}
     for command in ("upgrade-check", "doctor"):
         done = living.run(command)
