@@ -113,6 +113,30 @@ def test_a_good_value_is_set_while_others_are_bad(
     assert (folder / "config.toml").read_text() == '[log]\nlevel = "debug"\n'
 
 
+@pytest.mark.parametrize("given", ["postgresql://u:secret@h/n", " SQLITE:///x", "file://x"])
+def test_an_address_is_no_store_s_file(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    code, _, err = run(capsys, "set", "store.path", given)
+    assert code == 1 and "store.database" in err and "secret" not in err
+    assert not (folder / "config.toml").exists()
+    (folder / "config.toml").write_text(f'[store]\npath = "{given}"\n')
+    code, _, err = run(capsys, "get")
+    assert code == 1 and f"{folder}/config.toml:2" in err
+    assert "store.database" in err and "secret" not in err
+    (folder / "config.toml").unlink()
+    monkeypatch.setenv("DRAGOMAN_store__path", given)
+    code, _, err = run(capsys, "get")
+    assert code == 1 and "store.database" in err and "secret" not in err
+
+
+@pytest.mark.parametrize("given", ["my.db", ":memory:", "/srv/odd://name", "a:b", "~/x.db", ""])
+def test_a_file_is_taken_for_the_store(
+    folder: Path, capsys: pytest.CaptureFixture[str], given: str
+) -> None:
+    assert run(capsys, "set", "store.path", given)[0] == 0
+
+
 def test_an_unknown_key_ends_its_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for verb in ("get", "explain"):
         assert "unknown key foo. See: dragoman config explain" in run(capsys, verb, "foo")[2]

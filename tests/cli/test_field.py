@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -13,7 +14,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.cli.living import Living
+from tests.cli.living import WITHIN, Living
+
+from dragoman.cli.main import main
 
 
 @pytest.fixture
@@ -38,6 +41,61 @@ def test_a_daemon_in_the_background_is_ready_when_the_command_comes_back(living:
     gone = living.run("stop")
     assert gone.returncode == 1 and "not running" in gone.stderr
     assert "Start it" not in gone.stderr  # that is not what was wanted
+
+
+def test_what_the_daemon_says_at_its_start_is_repeated(living: Living) -> None:
+    """Of this start only, and nothing of it when all is well."""
+    data = living.config / "data"
+    (data / "sessions.db").mkdir(parents=True)
+    (data / "daemon.out").write_text("dragoman: of an earlier start\nready\n")
+    (living.config / "config.toml").write_text("[gateway]\nport = 0\n")
+    begun = living.run("daemon", "--background")
+    try:
+        assert begun.returncode == 0 and "earlier" not in begun.stderr
+        lost, paired = begun.stderr.splitlines()
+        assert "sessions.db is a directory" in lost and "will not survive" in lost
+        assert "and pair with the code" in paired and "http://127.0.0.1:" in paired
+        living.env.pop("DRAGOMAN_agents__default__model")  # else `run` is on its own
+        done = living.run("run", "hello")
+        assert done.stderr.count("in memory only") == 1
+        assert "sessions.db is a directory" in done.stderr
+    finally:
+        ended = living.says("stop")
+    assert "are gone" in ended and "sessions.db is a directory" in ended
+    (data / "sessions.db").rmdir()
+    assert not living.run("daemon", "--background", "--no-gateway").stderr
+    try:
+        assert "memory only" not in living.run("run", "hello").stderr
+    finally:
+        assert "Sessions are kept" in living.says("stop")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_before_it_is_ready_the_daemon_goes_along(
+    living: Living, number: signal.Signals
+) -> None:
+    """Its first word in the file shows that it has been started; it is held there."""
+    out = living.config / "data" / "daemon.out"
+    out.parent.mkdir()
+    hold = living.folder / "hold"
+    os.mkfifo(hold)
+    site = living.folder / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(
+        f"import sys\nif '--background' not in sys.orig_argv and 'daemon' in sys.orig_argv:\n"
+        f"    open({str(hold)!r}, 'w').write('x')\n    import signal; signal.pause()\n"
+    )
+    living.env["PYTHONPATH"] = str(site)
+    command = living.spawn("daemon", "--background", "--no-gateway")
+    with open(hold) as begun:
+        assert begun.read() == "x"
+    command.send_signal(number)
+    said, problem = command.communicate(timeout=WITHIN)
+    assert command.returncode == (130 if number == signal.SIGINT else 128 + number)
+    found = re.fullmatch(r"dragoman: The daemon that was .* process (\d+), was ended.\n", problem)
+    assert found is not None and not said
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(found[1]), 0)
 
 
 def test_a_code_says_that_nobody_takes_it_yet(living: Living) -> None:
@@ -237,9 +295,45 @@ def test_what_cannot_be_taken_over_is_said(living: Living, wrong: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
+        ("file", "data is no directory but a file. Move it away"),
+        ("dangling link", "data is a link to gone, which is not there. Put gone back"),
+        ("link to itself", "data is a link that leads to itself. Remove it"),
+    ],
+)
+def test_a_data_folder_that_is_none_is_named_by_all(living: Living, wrong: str, says: str) -> None:
+    data = living.config / "data"
+    if wrong == "file":
+        data.write_text("")
+    else:
+        data.symlink_to("gone" if wrong == "dangling link" else "data")
+    for words in (("upgrade-check",), ("daemon", "--background"), ("daemon",)):
+        done = living.run(*words)
+        assert done.returncode == 1 and says in done.stdout + done.stderr, words
+        assert "permissions" not in done.stdout + done.stderr, words
+    what = says.partition(".")[0]
+    for words in (("run", "hello"), ("sessions",), ("doctor",)):
+        done = living.run(*words)
+        assert what in done.stdout + done.stderr, words
+        assert "permissions" not in done.stdout + done.stderr, words
+
+
+def test_upgrade_check_sees_a_data_folder_that_cannot_be_written(
+    living: Living, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (living.config / "data").mkdir()
+    monkeypatch.setenv("DRAGOMAN_CONFIG_DIR", str(living.config))
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everywhere
+    assert main(["upgrade-check"]) == 1
+    assert "data is not writable" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
         ("pipe", "no regular file"),
         ("folder", "is a directory"),
-        ("link to itself", "sessions.db"),
+        ("link to itself", "is a link that leads to itself"),
+        ("dangling link", "is a link to gone.db, which is not there"),
         ("log alone", "Put the store back beside it"),
         ("newer", "Update Dragoman"),
         ("foreign", "another program"),
@@ -256,6 +350,8 @@ def test_odd_stores_are_told_with_advice(living: Living, wrong: str, says: str) 
         path.mkdir()
     elif wrong == "link to itself":
         path.symlink_to(path.name)
+    elif wrong == "dangling link":
+        path.symlink_to("gone.db")
     elif wrong == "log alone":
         Path(f"{path}-wal").write_bytes(b"x" * 4000)
     else:
@@ -264,6 +360,10 @@ def test_odd_stores_are_told_with_advice(living: Living, wrong: str, says: str) 
         with closing(sqlite3.connect(path)) as base:
             number = "user_version = 9999" if wrong == "newer" else "application_id = 7"
             base.execute(f"PRAGMA {number}")
+    if "link" in wrong or wrong in ("pipe", "folder"):
+        done = living.run("sessions")
+        assert done.returncode == 1 and says in done.stderr
+        assert "store.path" in done.stderr and "free space" not in done.stderr
     before = {one: one.lstat().st_mtime_ns for one in data.iterdir()}
     for command in ("upgrade-check", "doctor"):
         done = living.run(command)

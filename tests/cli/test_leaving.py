@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.leaving import leaving_in_order
+from dragoman.cli.leaving import leaving_in_order, undisturbed
 
 MADE = """
 import os, signal, sys
@@ -54,3 +54,23 @@ def test_the_signals_are_as_before_afterwards() -> None:
     with leaving_in_order():
         assert signal.getsignal(signal.SIGTERM) != before[0]
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGHUP)) == before
+
+
+def test_what_interrupts_waits_until_it_may() -> None:
+    seen = []
+    with pytest.raises(KeyboardInterrupt), undisturbed():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        seen.append("gone on")
+    assert seen == ["gone on"] and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with undisturbed():
+        pass  # nothing came
+
+
+def test_what_is_ignored_stays_so() -> None:
+    former = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with undisturbed():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, former)

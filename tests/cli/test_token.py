@@ -71,3 +71,21 @@ def test_a_running_daemon_sees_new_and_revoked_tokens_at_once(
             assert client.get("/api/status", headers=other).status_code == 200
         assert daemon.stop() == 0
         assert token[13:] not in daemon.log()
+
+
+def test_the_address_is_said_at_every_start_the_code_until_somebody_has_paired(
+    tmp_path: Path,
+) -> None:
+    def said(config: str = "") -> str:
+        given = f"[gateway]\nport = 0\n{config}"
+        with Daemon(tmp_path, config=given, gateway=True) as daemon:
+            daemon.wait_ready()
+            address = json.loads((tmp_path / "data/gateway.json").read_text())["address"]
+            assert daemon.stop() == 0
+            return daemon.said.decode().replace(address, "ADDRESS")
+
+    assert "open ADDRESS/ and pair with the code" in said()
+    assert "the gateway listens at ADDRESS/\n" in said("require_pairing = false\n")
+    assert main(["token", "new", "--config-dir", str(tmp_path)]) == 0
+    now = said('path_prefix = "/x"\n')
+    assert "the gateway listens at ADDRESS/\n" in now and "code" not in now

@@ -488,7 +488,10 @@ def test_status_counts_others_and_not_itself(host: Host, capsys: Out) -> None:
     assert "1 other node, degraded: slow" in out and "up, 3 tools" in out and "mind this" in err
     assert status._approvals(None) == "not known"
     assert status._store({"durable": False, "problem": "full"}, "") == "NOT kept: full"
+    assert ":memory:" in status._store({"durable": False, "problem": ""}, "")
     assert status._store({"durable": True, "stalled": "away"}, "") == "STALLED: away"
+    for file, shown in (("/d/sessions.db", "/d"), ("/d/my.db", "/d/my.db"), ("", "/d")):
+        assert status._store({"durable": True, "file": file}, "/d") == shown
 
 
 @pytest.mark.usefixtures("away")
@@ -501,15 +504,26 @@ def test_status_without_a_daemon(capsys: Out) -> None:
 
 def test_stop_waits_for_the_end_of_the_process(host: Host, capsys: Out) -> None:
     child = subprocess.Popen(["sleep", "60"])
-    host.answers["status"] = {"pid": child.pid}
+    host.answers["status"] = {"pid": child.pid, "store": {"durable": True, "problem": ""}}
     assert stop.run(args()) == 0
-    assert child.wait() == -signal.SIGTERM and "has ended" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert child.wait() == -signal.SIGTERM and "has ended. Sessions are kept" in said
+
+
+@pytest.mark.parametrize(("problem", "said"), [("", "are gone.\n"), ("full.", "are gone: full.\n")])
+def test_stop_says_that_nothing_is_kept(host: Host, capsys: Out, problem: str, said: str) -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    host.answers["status"] = {"pid": child.pid, "store": {"durable": False, "problem": problem}}
+    assert stop.run(args()) == 0
+    child.wait()
+    out = capsys.readouterr().out
+    assert out.endswith(said) and "kept" not in out
 
 
 def test_stop_says_when_it_does_not_end(
     host: Host, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host.answers["status"] = {"pid": os.getpid()}
+    host.answers["status"] = {"pid": os.getpid(), "store": {"durable": True, "problem": ""}}
     monkeypatch.setattr(stop.os, "kill", lambda pid, number: None)
     monkeypatch.setattr(stop, "_WITHIN", 0.01)
     assert stop.run(args()) == 1 and "has not ended" in capsys.readouterr().err

@@ -164,3 +164,17 @@ async def test_both_ways_greet_the_same_on_random_input(
     assert greeted > 100
     await desk.close()
     await composed.close()
+
+
+@pytest.mark.parametrize("odd", ["pipe", "folder", "gone", "self"])
+def test_a_store_that_is_none_is_not_promised(tmp_path: Path, odd: str) -> None:
+    where = places(clean(tmp_path))
+    path = Path(where.data_dir) / "sessions.db"
+    path.parent.mkdir(parents=True)
+    if odd == "pipe":
+        os.mkfifo(path)
+    elif odd == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("nowhere" if odd == "gone" else path.name)
+    assert greeting.keeps(where) is False

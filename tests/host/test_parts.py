@@ -18,14 +18,16 @@ from dragoman.engine.info import SessionInfo
 from dragoman.engine.traits import Given
 from dragoman.host import attacking, stores, tokens
 from dragoman.host.agent_access import Ground
+from dragoman.host.doctor import examine
 from dragoman.host.learning import Learning
 from dragoman.host.recollection import Recollection
 from dragoman.policy.paths import Boundary
 from dragoman.sandbox.choose import choose
 from dragoman.settings.agents import Agent, AgentMemory
 from dragoman.settings.host import Fleet
+from dragoman.settings.host import Store as StoreSettings
 from dragoman.settings.model import Settings
-from dragoman.settings.places import Places
+from dragoman.settings.places import Places, places
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
 
@@ -261,6 +263,46 @@ def test_stores_a_node_has_a_name_that_is_no_guests(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match="fleet.node cannot be"):
             stores.named(Fleet(node=name))
     assert stores.named(Fleet()).name
+
+
+@pytest.mark.parametrize(
+    ("given", "file"),
+    [
+        ("", "{data}/sessions.db"),
+        ("my.db", "{data}/my.db"),
+        ("./deep/../my.db", "{data}/my.db"),
+        ("../my.db", "{top}/my.db"),
+        ("~/my.db", "{home}/my.db"),
+        ("~my.db", "{data}/~my.db"),
+        ("/srv/my.db", "/srv/my.db"),
+        (":memory:", ":memory:"),
+    ],
+)
+def test_a_store_is_the_same_file_wherever_somebody_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, file: str
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    where = places({}, str(tmp_path))
+    wanted = file.format(data=where.data_dir, top=tmp_path, home=home)
+    for folder in (tmp_path, home):
+        monkeypatch.chdir(folder)
+        assert stores.file_of(Settings(store=StoreSettings(path=given)), where) == wanted
+
+
+def test_tokens_and_doctor_use_the_file_of_a_relative_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config.toml").write_text('[store]\npath = "my.db"\n')
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        tokens.new_token(str(tmp_path), name)
+        assert not list((tmp_path / name).iterdir())
+    assert {one.name for one in tokens.list_tokens(str(tmp_path))} == {"a", "b"}
+    rows = [row for row in examine(places({}, str(tmp_path)), {}) if row.category == "store"]
+    assert [row.message.partition(",")[0] for row in rows] == [f"{tmp_path}/data/my.db"]
 
 
 # --- tokens ---

@@ -1,6 +1,7 @@
 """Loading: what wins over what, and what is said about mistakes."""
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -150,8 +151,34 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
         load(str(file), {})
 
 
+@pytest.mark.parametrize(("name", "to"), [("config.toml", "config.toml"), ("config.toml", "b")])
+def test_a_link_to_itself_is_told_as_such(tmp_path: Path, name: str, to: str) -> None:
+    (tmp_path / name).symlink_to(to)
+    if to != name:
+        (tmp_path / to).symlink_to(name)
+    with pytest.raises(BadSettings) as refused:
+        load(str(tmp_path / name))
+    assert "is a link that leads to itself. Remove it" in str(refused.value)
+
+
+def test_whose_file_it_is_that_others_can_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only its owner, and root, can close it."""
+    path = tmp_path / "config.toml"
+    path.write_text('[agents.a]\napi_key = "k"\n')
+    path.chmod(0o644)
+    for who in (0, path.stat().st_uid):
+        monkeypatch.setattr(os, "geteuid", lambda who=who: who)
+        assert f"chmod 600 {path}" in load(str(path), {}).warnings[0]
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    (warning,) = load(str(path), {}).warnings
+    owner = pwd.getpwuid(path.stat().st_uid).pw_name
+    assert f"It belongs to {owner}" in warning and "chmod" not in warning
+
+
 def test_a_directory_in_its_place_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadSettings, match="cannot be read: Is a directory"):
+    with pytest.raises(BadSettings, match="is a directory. Move it away"):
         load(str(tmp_path), {})
 
 

@@ -11,11 +11,13 @@ from dragoman.client.launch import launch, log_path, said_before, unsaid, words_
 from dragoman.client.problems import NotRunning
 
 from . import reach, say
-from .leaving import leaving_in_order
+from .leaving import leaving_in_order, undisturbed
 from .parse import Args
 from .places import next_line, short_folder
 
 _WITHIN = 60.0  # seconds in which a daemon is ready or has said what is wrong
+_OURS = "dragoman: "
+_END_WITHIN = 10.0  # seconds in which one that nobody waits for any more has ended
 
 
 def start(args: Args) -> int:
@@ -41,8 +43,7 @@ def _launch(args: Args) -> int:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
             ear.bind(address)
             env = {**os.environ, "NOTIFY_SOCKET": address}
-            process = launch(args.config_dir, flags, env)
-            ready = _hears(ear, process)
+            process, ready = _begun(args, flags, env, ear)
     if not ready:
         code = process.poll()
         how = "does not answer" if code is None else f"ended with code {code}"
@@ -56,8 +57,37 @@ def _launch(args: Args) -> int:
         f"The daemon is ready, process {process.pid}. It writes to {log}; "
         f"end it: {next_line(args, 'stop')}"
     )
+    for line in words_since(log, begins).splitlines():
+        if line.startswith(_OURS):  # what it has for people; `ready` and its log are not
+            say.err(say.clean(line))
     process.returncode = 0  # it is meant to outlive us
     return 0
+
+
+def _begun(
+    args: Args, flags: list[str], env: dict[str, str], ear: socket.socket
+) -> "tuple[subprocess.Popen[bytes], bool]":
+    """A new daemon, and whether it is ready. Who is interrupted meanwhile takes it along."""
+    process = None
+    try:
+        with undisturbed():
+            process = launch(args.config_dir, flags, env)
+        return process, _hears(ear, process)
+    except BaseException:
+        if process is not None:
+            _end(process)
+        raise
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End a daemon that has not said yet that it is ready."""
+    process.terminate()
+    try:
+        process.wait(_END_WITHIN)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        process.kill()
+        process.wait()
+    say.err(f"dragoman: The daemon that was starting, process {process.pid}, was ended.")
 
 
 def _flags(args: Args) -> list[str]:

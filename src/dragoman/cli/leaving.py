@@ -31,6 +31,26 @@ def leaving_in_order() -> "Iterator[None]":
             signal.signal(one, signal.SIG_DFL)
 
 
+@contextmanager
+def undisturbed() -> "Iterator[None]":
+    """What would end us waits until a process that is started here has a name to end it by."""
+    came: list[int] = []
+    former = {
+        one: handler
+        for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if callable(handler := signal.getsignal(one))
+    }
+    for one in former:
+        signal.signal(one, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        for one, handler in former.items():
+            signal.signal(one, handler)
+    if came:
+        signal.raise_signal(came[0])
+
+
 def _is_usual(number: signal.Signals) -> bool:
     """Whether it ends us; with nohup it does not."""
     return signal.getsignal(number) is signal.SIG_DFL

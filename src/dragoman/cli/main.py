@@ -268,10 +268,21 @@ def _warn_of_settings(config_dir: "str | None") -> None:
 def _say_place(problem: OSError) -> int:
     """A file or folder that cannot be had, which no verb has a better word for."""
     repair = "Make room there" if problem.errno in _FULL else "Repair its permissions"
+    said = f"{problem.filename} cannot be used: {problem.strerror}", repair
+    what, mend = _in_the_way(problem) or said
     return _say(
-        f"{problem.filename} cannot be used: {problem.strerror}. {repair}, "
+        f"{what}. {mend}, "
         "or choose folders of your own: HOME, DRAGOMAN_CONFIG_DIR, DRAGOMAN_DATA_DIR."
     )
+
+
+def _in_the_way(problem: OSError) -> "tuple[str, str] | None":
+    """What stands where we need a file or folder, and what to do about it."""
+    from dragoman.standing import in_place_of_file, in_place_of_folder
+
+    if problem.errno in _NO_FOLDER:
+        return in_place_of_folder(str(problem.filename))
+    return in_place_of_file(str(problem.filename)) if problem.errno in _NO_FILE else None
 
 
 def _say_usage(problem: Usage) -> int:
@@ -297,6 +308,8 @@ def _fill_streams() -> None:
 # Numbers as Linux has them.
 _ABSENT = 2  # ENOENT
 _SPENT = (11, 12, 23, 24)  # EAGAIN (of processes), ENOMEM, ENFILE, EMFILE
+_NO_FOLDER = (17, 20)  # EEXIST (of one that is to be made), ENOTDIR
+_NO_FILE = (_ABSENT, 21, 40)  # EISDIR, ELOOP
 _FULL = (28, 122)  # ENOSPC, EDQUOT
 _UNWRITABLE = (5, 9, 27, *_FULL)  # EIO, EBADF, EFBIG
 

@@ -118,6 +118,7 @@ class Gate:
         if self.auth.required:
             await self._show_code()
         else:
+            self._say_address()
             self._say(
                 "require_pairing = false: every program of this user is let in without a token"
             )
@@ -222,14 +223,22 @@ class Gate:
         self._address_file = path
 
     async def _show_code(self) -> None:
+        """The code is for the first one only: whoever has paired makes others."""
         code = await self.auth.first_code()
-        if code:
-            other = self.settings.host in ("0.0.0.0", "::")
-            from_elsewhere = " (from elsewhere: with this machine's name)" if other else ""
-            place = f"{self.address}{self.prefix}/{from_elsewhere}"
-            self._say(f"open {place} and pair with the code {code}")
-            if self.fingerprint:
-                self._say(f"its certificate has the SHA-256 fingerprint {self.fingerprint}")
+        if not code:
+            self._say_address()
+            return
+        self._say(f"open {self._place()} and pair with the code {code}")
+        if self.fingerprint:
+            self._say(f"its certificate has the SHA-256 fingerprint {self.fingerprint}")
+
+    def _say_address(self) -> None:
+        self._say(f"the gateway listens at {self._place()}")
+
+    def _place(self) -> str:
+        other = self.settings.host in ("0.0.0.0", "::")
+        from_elsewhere = " (from elsewhere: with this machine's name)" if other else ""
+        return f"{self.address}{self.prefix}/{from_elsewhere}"
 
     async def pairing(self, *, link: bool = False) -> dict[str, Any]:
         """A new code for whoever asks over the Unix socket, or a link that works once."""

@@ -162,6 +162,7 @@ async def compose(
         config_dir=where.config_dir,
         config_file=where.config_file,
         data_dir=where.data_dir,
+        store_file=file_of(loaded.settings, where) if kept.durable and not kept.place else "",
         started_at=host.clock.now_ms(),
         began=host.clock.monotonic(),
         notices=lambda: _standing(notices, loaded.warnings, where, flags),

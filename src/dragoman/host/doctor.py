@@ -25,6 +25,7 @@ from dragoman.settings import places, profiles
 from dragoman.settings.load import Loaded, load
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places
+from dragoman.standing import in_place_of_file, in_place_of_folder
 
 if TYPE_CHECKING:
     import sqlite3
@@ -63,7 +64,7 @@ def examine(
         loaded = kept or Loaded(Settings(), where.config_file, "", {}, ())
     else:
         rows += _configuration(loaded, where)
-    rows += _directory(where)
+    rows += data_directory(where)
     rows += _store(loaded, where)
     daemon = list(_sockets(loaded, where, env))
     rows += daemon
@@ -93,8 +94,12 @@ def _configuration(loaded: Loaded, where: Places) -> Iterator[Row]:
         yield Row("warn", "configuration", warning, f"Edit {where.config_file}.")
 
 
-def _directory(where: Places) -> Iterator[Row]:
+def data_directory(where: Places) -> Iterator[Row]:
+    """What is to be said of the folder that everything of ours is in."""
     data = where.data_dir
+    if wrong := in_place_of_folder(data):
+        yield Row("error", "data", wrong[0], f"{wrong[1]}, or set DRAGOMAN_DATA_DIR.")
+        return
     try:
         found = os.stat(data)
     except FileNotFoundError:
@@ -105,10 +110,6 @@ def _directory(where: Places) -> Iterator[Row]:
         return
     except OSError as problem:
         yield Row("error", "data", f"{data}: {problem.strerror}", "Set DRAGOMAN_DATA_DIR.")
-        return
-    if not stat.S_ISDIR(found.st_mode):
-        fix = "Move it away, or set DRAGOMAN_DATA_DIR."
-        yield Row("error", "data", f"{data} is no directory", fix)
         return
     if not os.access(data, os.W_OK | os.X_OK):
         yield Row(
@@ -149,6 +150,11 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
     if path == ":memory:":
         yield Row("warn", "store", "sessions do not survive a restart", "Unset store.path.")
         return
+    if wrong := in_place_of_file(path):
+        if not in_place_of_folder(where.data_dir):  # one word about it is enough
+            said = f"{wrong[0]}: sessions will not survive"
+            yield Row("error", "store", said, f"{wrong[1]}, or set store.path.")
+        return
     yield from _aside(path)
     try:
         found = os.stat(path)
@@ -165,12 +171,6 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
         return
     except OSError as problem:
         yield Row("error", "store", f"{path}: {problem.strerror}", "Repair its permissions.")
-        return
-    if what := not_a_file(found):
-        yield Row(
-            "error", "store", f"{path} is {what}: sessions will not survive",
-            "Move it away, or set store.path.",
-        )  # fmt: skip
         return
     try:
         damage = _damage(path, found.st_size)
@@ -198,13 +198,6 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
             f"Remove it with: dragoman sessions delete {session}",
         )  # fmt: skip
     yield Row("ok", "store", f"{path}, {found.st_size / 1e6:.1f} MB")
-
-
-def not_a_file(found: os.stat_result) -> str:
-    """What stands where a store should, if it is none that could be opened."""
-    if stat.S_ISREG(found.st_mode):
-        return ""
-    return "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
 
 
 def log_alone(path: str) -> tuple[str, str] | None:
@@ -355,6 +348,9 @@ def _in_the_way(path: str) -> Iterator[Row]:
     elif lock.is_heard(path):
         fix = "End it, or set DRAGOMAN_DATA_DIR."
         yield Row("error", "daemon", f"another program listens at {path}", fix)
+    elif wrong := in_place_of_folder(os.path.dirname(path)):
+        fix = f"{wrong[1]}, or set DRAGOMAN_DATA_DIR."
+        yield Row("error", "daemon", f"no daemon can start: {wrong[0]}", fix)
     elif why := wanted.lacks_place(beside_it):
         fix = "Repair the permissions of its folder, or choose another with listen."
         yield Row("error", "daemon", f"no daemon can start: {beside_it} {why}", fix)

@@ -7,9 +7,11 @@ import stat
 from contextlib import suppress
 
 from dragoman.engine.faults import BadInput, InUse, Refused
+from dragoman.standing import in_place_of_folder
 from dragoman.transports.directory import prepare_for
 
 _PID_BYTES = 20
+_ELSEWHERE = "choose a directory of your own with DRAGOMAN_DATA_DIR."
 
 
 class Lock:
@@ -42,6 +44,8 @@ def hold(socket_path: str) -> Lock:
     try:
         prepare_for(socket_path)
     except OSError as trouble:
+        if wrong := in_place_of_folder(os.path.dirname(socket_path)):
+            raise Refused(f"{wrong[0]}.", f"{wrong[1]}, or {_ELSEWHERE}") from trouble
         raise _no_room(f"The directory of {socket_path} cannot be used", trouble) from trouble
     path = lock_path(socket_path)
     while True:
@@ -142,16 +146,15 @@ def _sign(fd: int, path: str) -> None:
 
 def _no_room(what: str, trouble: OSError) -> Refused:
     """A place that cannot be used, with the way out that fits the reason."""
-    elsewhere = "choose a directory of your own with DRAGOMAN_DATA_DIR."
     if trouble.errno in (errno.ENOSPC, errno.EDQUOT):
-        return Refused(f"{what}: the disk is full.", f"Free some space, or {elsewhere}")
+        return Refused(f"{what}: the disk is full.", f"Free some space, or {_ELSEWHERE}")
     if trouble.errno == errno.EROFS:
         return Refused(
             f"{what}: the file system is read-only.",
-            f"A daemon needs a place for its sockets: {elsewhere}",
+            f"A daemon needs a place for its sockets: {_ELSEWHERE}",
         )
     mend = "Move it away" if trouble.errno == errno.EISDIR else "Repair its permissions"
-    return Refused(f"{what}: {trouble.strerror}.", f"{mend}, or {elsewhere}")
+    return Refused(f"{what}: {trouble.strerror}.", f"{mend}, or {_ELSEWHERE}")
 
 
 def _lock(fd: int, socket_path: str) -> None:

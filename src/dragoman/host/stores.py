@@ -9,10 +9,13 @@ from dragoman.observe.log import get_log
 from dragoman.settings.host import Fleet
 from dragoman.settings.load import Loaded, load, load_or_defaults
 from dragoman.settings.model import Settings
-from dragoman.settings.places import Places
+from dragoman.settings.places import Places, absolute
 
 if TYPE_CHECKING:
     from dragoman.store.postgres.changes import Node
+
+MEMORY = ":memory:"
+USUAL = "sessions.db"
 
 log = get_log("store")
 
@@ -23,7 +26,13 @@ def database_of(settings: Settings) -> str:
 
 
 def file_of(settings: Settings, where: Places) -> str:
-    return settings.store.path or os.path.join(where.data_dir, "sessions.db")
+    """The file that sessions live in, from the root on, wherever we were started; or `:memory:`."""
+    given = settings.store.path
+    if given == MEMORY:
+        return given
+    if given == "~" or given.startswith("~/"):
+        return absolute(given, os.environ)
+    return os.path.abspath(os.path.join(where.data_dir, given or USUAL))
 
 
 def kept_at(where: Places) -> Loaded:
@@ -72,7 +81,7 @@ async def open_store(
         made = await PostgresStore.open(address)
         made.writer.on_stall = lambda why: _told(made.place, why)
         return made
-    if settings.store.path == ":memory:":
+    if settings.store.path == MEMORY:
         from dragoman.store.memory import MemoryStore
 
         return MemoryStore()

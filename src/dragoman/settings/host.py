@@ -5,7 +5,18 @@ from __future__ import annotations  # read when a section is: most are never
 from typing import Annotated, Literal
 
 from . import kinds
-from .kinds import HookPoint, Limit, Port, Positive, Seconds, Section, Whole, Words, says
+from .kinds import (
+    HookPoint,
+    Limit,
+    Port,
+    Positive,
+    Seconds,
+    Section,
+    StoreFile,
+    Whole,
+    Words,
+    says,
+)
 
 ProviderKind = Literal[
     "anthropic",
@@ -142,9 +153,13 @@ class McpServer(Section, frozen=True):
 class Store(Section, frozen=True):
     """`[store]`: where sessions live."""
 
-    path: Annotated[str, says("The database; empty: in the data directory; :memory: for none.")] = (
-        ""
-    )
+    path: Annotated[
+        StoreFile,
+        says(
+            "The file of sessions; one not written from the root on, or from ~, lies in the data "
+            "directory; empty: sessions.db there; :memory: for none."
+        ),
+    ] = ""
     synchronous: Annotated[
         Literal["normal", "full"],
         says("normal: safe when the program dies; full: also when the power fails."),

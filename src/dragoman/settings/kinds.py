@@ -24,6 +24,13 @@ Money = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Temperature = Annotated[float, Meta(ge=0, le=2)]
 Port = Annotated[int, Meta(ge=0, le=65535)]
+StoreFile = Annotated[
+    str,
+    Meta(
+        pattern=r"^(?![^/]*://)",
+        extra={"allowed": "the path of a file; an address of PostgreSQL belongs to store.database"},
+    ),
+]
 Profile = Literal["strict", "standard", "open"]
 Mode = Literal["readonly", "plan", "supervised", "full"]
 MODES = "readonly: only looks; plan: looks and plans; supervised: asks first; full: never asks."

@@ -105,10 +105,12 @@ def read_text(path: str) -> str:
             [f"{path} is not UTF-8 text (byte {problem.start})."], "Save it as UTF-8."
         ) from None
     except OSError as problem:
-        what = "Move it away" if os.path.exists(path) and not os.path.isfile(path) else ""
+        from dragoman.standing import in_place_of_file
+
+        said = f"{path} cannot be read: {problem.strerror}", "Repair its permissions"
+        what, mend = in_place_of_file(path) or said
         raise BadSettings(
-            [f"{path} cannot be read: {problem.strerror}."],
-            f"{what or 'Repair its permissions'}, or choose another directory with --config-dir.",
+            [f"{what}."], f"{mend}, or choose another directory with --config-dir."
         ) from None
 
 
@@ -184,14 +186,16 @@ class _Loading:
         from dragoman.observe.redact import is_secret
 
         try:
-            mode = os.stat(self.path).st_mode
+            found = os.stat(self.path)
         except OSError:
             return
         secret = next((path for path in self.sources if is_secret(path[-1])), None)
-        if secret and os.name == "posix" and mode & 0o077:
+        if secret and os.name == "posix" and found.st_mode & 0o077:
+            mend = f"Run: chmod 600 {self.path}"
+            if os.geteuid() not in (0, found.st_uid):
+                mend = f"It belongs to {_user(found.st_uid)}, who alone can close it."
             self.warnings.append(
-                f"{self.path} holds a secret ({'.'.join(secret)}) and others can read it. "
-                f"Run: chmod 600 {self.path}"
+                f"{self.path} holds a secret ({'.'.join(secret)}) and others can read it. {mend}"
             )
 
     def put_env(self, name: str, text: str) -> None:
@@ -242,6 +246,16 @@ class _Loading:
             here = below
         here[key.path[-1]] = value
         self.sources[key.path] = source
+
+
+def _user(uid: int) -> str:
+    """A user by name, where the system knows one."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"another user (uid {uid})"
 
 
 def _resolve(tail: str) -> Any:

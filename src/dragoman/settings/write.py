@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.engine.faults import BadInput
-from dragoman.observe.redact import is_secret
+from dragoman.observe.redact import is_secret, redact
 
 from . import shape, toml
 from .load import BadSettings, read_text
@@ -23,7 +23,8 @@ def set_key(file: str, key: str, text: str) -> Any:
     kind = str if found.kind is Any and is_secret(found.path[-1]) else found.kind
     value = shape.read(kind, text)
     if problem := shape.problem(found.kind, value):
-        raise BadInput(f"{key} {problem} (got {text!r}).", f"See: dragoman config explain {key}")
+        shown = redact(text, found.path[-1])
+        raise BadInput(f"{key} {problem} (got {shown!r}).", f"See: dragoman config explain {key}")
     save(file, put(read_valid(file), found.path, value))
     return value
 

@@ -24,6 +24,7 @@ from dragoman.dialects.acp.hello import (
 )
 from dragoman.holding import Holder
 from dragoman.settings.places import Places
+from dragoman.standing import in_place_of_file
 from dragoman.stdio.joining import has_settings
 from dragoman.wire.lines import READ_ON, UNSEEN, Ends
 from dragoman.wire.link import Hearer, Link, tell_overlong
@@ -61,6 +62,8 @@ def keeps(where: Places) -> bool | None:
     None: only the store itself can tell.
     """
     path = os.path.join(where.data_dir, "sessions.db")
+    if in_place_of_file(path) is not None:  # a pipe, say, which would never be read to its end
+        return False
     if os.path.exists(path):
         try:
             with open(path, "r+b") as file:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.engine.faults import BadInput, Fault, StoreFailed
 from dragoman.kernel import LOCK_OPEN_FILE
+from dragoman.standing import in_place_of_file
 
 from .rows import Torn
 from .rules import has_words
@@ -138,7 +139,10 @@ class Anchor:
 
 
 def prepare(path: str) -> None:
-    """Make the directory and an empty file that only its owner may read."""
+    """Make the directory and an empty file that only its owner may read. Raises Unwritable."""
+    if wrong := in_place_of_file(path):
+        what, mend = wrong
+        raise Unwritable(f"{what}.", f"{mend}, or choose another file with store.path.", path=path)
     os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

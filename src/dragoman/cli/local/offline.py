@@ -13,9 +13,10 @@ from dragoman.client.problems import fault_of, no_text
 from dragoman.dialects.zeroclaw import Desk
 from dragoman.engine.faults import StoreFailed
 from dragoman.host.compose import Composed, compose
-from dragoman.host.stores import kept_at
+from dragoman.host.stores import file_of, kept_at
 from dragoman.settings.load import BadSettings, load
 from dragoman.settings.places import places
+from dragoman.standing import in_place_of_file
 from dragoman.transports import memory
 
 _WITHIN = 30.0
@@ -77,8 +78,14 @@ class Offline:
             raise self._unread
         problem = self._composed.host.store.problem
         if problem and method not in _WITHOUT_STORE:  # an empty answer would be a lie
-            raise StoreFailed(problem, "See: dragoman doctor")
+            raise StoreFailed(problem, self._advice())
         return self._runner.run(self._ask(method, params or {}))
+
+    def _advice(self) -> str:
+        """What to do about a store that cannot be used."""
+        assert self._composed is not None
+        wrong = in_place_of_file(file_of(self._composed.settings, self._composed.places))
+        return f"{wrong[1]}, or set store.path." if wrong else "See: dragoman doctor"
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Any:
         assert self._client is not None

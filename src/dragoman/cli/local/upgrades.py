@@ -5,10 +5,18 @@ import sqlite3
 from contextlib import closing
 
 from dragoman.engine.faults import Fault
-from dragoman.host.doctor import log_alone, looked_at, not_a_file
+from dragoman.host.doctor import data_directory, log_alone, looked_at
+from dragoman.settings.places import Places
+from dragoman.standing import in_place_of_file
 from dragoman.store.migrations import STEPS, recognise
 
 Row = tuple[str, str, str]  # severity, part, message
+
+
+def examine_data(where: Places) -> list[Row]:
+    """Why no daemon can start in the data folder; nothing when one can."""
+    found = [row for row in data_directory(where) if row.severity == "error"]
+    return [("error", row.category, f"{row.message}. {row.fix}") for row in found]
 
 
 def examine_database(address: str) -> list[Row]:
@@ -25,9 +33,10 @@ def examine_store(path: str) -> list[Row]:
     """Whether this version can take over a store, without changing it."""
     if path == ":memory:":
         return [("ok", "store", "sessions are kept in memory only")]
+    if wrong := in_place_of_file(path):
+        return [("error", "store", f"{wrong[0]}. {wrong[1]}, or set store.path.")]
     try:
-        if what := not_a_file(os.stat(path)):
-            return [("error", "store", f"{path} is {what}. Move it away, or set store.path.")]
+        os.stat(path)
         with closing(looked_at(path)) as connection:
             recognise(connection, path)
             version = int(connection.execute("PRAGMA user_version").fetchone()[0])

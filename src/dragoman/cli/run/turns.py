@@ -240,6 +240,7 @@ async def seat(wish: Wish) -> RunSession:
     except NotRunning:
         joined, why = None, ""
     if joined is not None:
+        await _warn_of_loss(joined)
         return There(joined)
     if why:
         text = f"this runs in a process of its own, not in the running daemon: {why}"
@@ -248,6 +249,15 @@ async def seat(wish: Wish) -> RunSession:
     for notice in composed.notices:
         print(f"dragoman: {notice}", file=sys.stderr)
     return Here(composed)
+
+
+async def _warn_of_loss(host: "HostClient") -> None:
+    """Say that the daemon keeps no sessions, before somebody counts on this one."""
+    store = (await host.status())["store"]
+    if not store["durable"]:
+        why = f": {store['problem']}" if store["problem"] else ""
+        text = f"the running daemon has its sessions in memory only; they end with it{why}"
+        print(f"dragoman: {text}", file=sys.stderr)
 
 
 async def _join(wish: Wish, env: Mapping[str, str]) -> "tuple[HostClient | None, str]":

@@ -71,7 +71,12 @@ def _approvals(waiting: int | None) -> str:
 
 def _store(store: reach.Row, data_dir: str) -> str:
     if not store["durable"]:
-        return f"NOT kept: {store['problem']}"
+        return f"NOT kept: {store['problem'] or 'store.path is :memory:'}"
     if store.get("stalled"):
         return f"STALLED: {store['stalled']}"
-    return store.get("place") or data_dir
+    return store.get("place") or _unusual(store.get("file", ""), data_dir) or data_dir
+
+
+def _unusual(file: str, data_dir: str) -> str:
+    """The file of sessions where it is not the one that everybody has."""
+    return "" if file == f"{data_dir}/sessions.db" else file

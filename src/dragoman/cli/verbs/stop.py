@@ -18,7 +18,8 @@ def run(args: Args) -> int:
     """Ask it to end and wait until it has. Exit code 1 when none runs, or it does not end."""
     try:
         with reach.daemon(args) as host:
-            pid = int(host.call("dragoman/status")["pid"])
+            found = host.call("dragoman/status")
+            pid = int(found["pid"])
             ended = _Ended(pid)
             os.kill(pid, signal.SIGTERM)
     except NotRunning as none:
@@ -26,10 +27,16 @@ def run(args: Args) -> int:
     if not ended.wait(_WITHIN):
         say.warn(f"The daemon, process {pid}, has not ended after {_WITHIN:.0f} s.")
         return 1
-    say.out(
-        "The daemon has ended. Sessions are kept; what was under way goes on at the next start."
-    )
+    say.out(f"The daemon has ended. {_left(found['store'])}")
     return 0
+
+
+def _left(store: reach.Row) -> str:
+    """What the daemon leaves of its sessions."""
+    if store["durable"]:
+        return "Sessions are kept; what was under way goes on at the next start."
+    why = f": {store['problem']}" if store["problem"] else "."
+    return f"Its sessions were in memory only and are gone{why}"
 
 
 class _Ended:

@@ -20,12 +20,17 @@ def run(args: Args) -> int:
     """One row per part. Exit code 1 when something has to be done first."""
     from dragoman.host.stores import database_of, file_of
 
-    from ..local.upgrades import examine_database, examine_store
+    from ..local.upgrades import examine_data, examine_database, examine_store
 
     where = find(args.config_dir)
     rows, settings = _configuration(where.config_file)
     address = database_of(settings)
-    rows += examine_database(address) if address else examine_store(file_of(settings, where))
+    data = examine_data(where)
+    rows += data
+    if address:
+        rows += examine_database(address)
+    elif not data:  # else nothing can be said of what is in it
+        rows += examine_store(file_of(settings, where))
     rows += _daemon(args.config_dir)
     wrong = [row for row in rows if row[0] == "error"]
     if args.json:

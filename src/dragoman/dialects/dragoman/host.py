@@ -48,6 +48,7 @@ async def status(conn: "Caller", _: None) -> dict[str, Any]:
             "newest": await door.newest() if not store.stalled else None,
             "stalled": store.stalled,
             "place": store.place,
+            "file": facts.store_file,
         },
         **({"fleet": door.fleet} if door.fleet is not None else {}),
         "log": {"lost": log.lost()},
