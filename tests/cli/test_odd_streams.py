@@ -76,6 +76,39 @@ def test_a_reader_that_leaves_ends_the_turn_quietly(
     assert row["status"] not in ("running", "starting")
 
 
+FOLLOWING = [
+    ["logs", "-f"], ["logs", "-f", "-n", "0"], ["sessions", "tail", "SESSION", "-f"],
+    ["sessions", "tail", "SESSION", "-f", "--json"], ["tap"], ["tap", "--json"],
+    ["approvals", "--watch"], ["approvals", "--watch", "--json"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("words", FOLLOWING)
+def test_who_follows_sees_the_reader_leave_while_nothing_comes(
+    living: Living, words: list[str], early: bool
+) -> None:
+    """`logs -f | head -1` stayed until the next line was logged."""
+    session = new_session(living, "")
+    asked = [session if one == "SESSION" else one for one in words]
+    reader, writer = os.pipe()
+    if early:
+        os.close(reader)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dragoman", *asked],
+        env=living.env, cwd=living.work, stdin=subprocess.DEVNULL, stdout=writer,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    os.close(writer)
+    if not early:
+        if words[0] in ("logs", "sessions") and "0" not in words:
+            os.read(reader, 1)
+        os.close(reader)
+    said = process.communicate(timeout=WITHIN)[1]
+    assert process.returncode == 141
+    assert said.removeprefix(b"listening; Ctrl-C ends\n") == b""
+
+
 def test_words_that_are_no_text_are_named(idle: Living, living: Living) -> None:
     session = new_session(living, "")
     for at, target in ((living, session), (idle, "x")):

@@ -1,10 +1,10 @@
 """Asks the person at the terminal about approvals, while the host goes on telling things."""
 
 import os
-import select
 import sys
 
 from dragoman import TYPE_CHECKING
+from dragoman.client.reader import NONE, ready
 from dragoman.engine.faults import AlreadySettled, Changed, UnknownAsk
 
 from . import say
@@ -54,18 +54,21 @@ class QuestionQueue:
             say.err("  no (use --approve all to allow it, --approve ask to wait for somebody)")
         self._answer(ask["id"], verdict, text, {"digest": ask.get("digest", "")})
 
-    def wait(self) -> bool:
-        """Show the oldest question; True when the host has something to tell, else it was typed."""
+    def wait(self, reader: int = NONE) -> bool:
+        """Show the oldest question; True when the host has something to tell, else it was typed.
+
+        Raises BrokenPipeError when nobody reads any more what is printed to `reader`.
+        """
         self._show()
         if self._host.waiting:
             return True
         places: list[Any] = [self._host]
         if self._shown and not self._ended:
             places.append(sys.stdin)
-        ready, _, _ = select.select(places, [], [])
-        if sys.stdin in ready:
+        found = ready(places, reader)
+        if sys.stdin in found:
             self._typed()
-        return self._host in ready
+        return self._host in found
 
     def _show(self) -> None:
         if self._shown or not self._open or self._ended:

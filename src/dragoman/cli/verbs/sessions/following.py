@@ -31,7 +31,7 @@ def tail(args: Args) -> int:
     with reach.daemon(args) as live:
         session = reach.session_id(live, args.session)
         live.call("dragoman/watch", {"session_id": session, "since": args.after})
-        for method, params in live.notices():
+        for method, params in live.notices(reader=say.reader()):
             if method == "dragoman/event":
                 show(params)
                 if params["event"]["type"] == "deleted":
