@@ -456,3 +456,31 @@ def test_intervals_are_told_as_people_write_them(living: Living) -> None:
     assert "every 2h " in living.says("cron")
     refused = living.run("cron", "add", "--every", "0s", "look around")
     assert refused.returncode == 1 and "longer than nothing" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "says", "told"),
+    [
+        ([], "no, nobody could be asked (use --approve all to allow it)", "nobody could be asked."),
+        (["--approve", "none"], "no (--approve none)", "Denied by user."),
+        (["--approve", "all"], "yes (nobody is asked here)", ""),
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_send_decides_without_a_terminal_as_run_does(
+    living: Living, flags: list[str], says: str, told: str, as_json: bool
+) -> None:
+    """It named a command to approve with, denied by itself, and the model heard of a user's no."""
+    name = f"alone-{len(flags) and flags[1]}-{as_json}.txt"
+    prompt = f'write "x" to {name}'
+    json_flag = ["--json"] if as_json else []
+    sent = living.run("sessions", "send", new_session(living, ""), prompt, *flags, *json_flag)
+    assert sent.returncode == 0, sent.stderr
+    assert "dragoman approve" not in sent.stdout + sent.stderr
+    assert (living.work / name).exists() is (not told)
+    assert told in sent.stdout and (told == "Denied by user.") == ("Denied by user" in sent.stdout)
+    (living.work / name).unlink(missing_ok=True)
+    ran = living.run("run", prompt, *flags, *json_flag)
+    for stderr in (sent.stderr, ran.stderr):
+        (question,) = [one for one in stderr.splitlines() if one.startswith("? ")]
+        assert question.endswith(says)

@@ -48,11 +48,14 @@ class QuestionQueue:
         return False
 
     def settle(self, ask: "dict[str, Any]", rule: str) -> None:
-        """Answer without a person: yes to all, or no to all."""
-        verdict, text = ruled(ask, rule)
-        if verdict == "deny":
-            say.err("  no (use --approve all to allow it, --approve ask to wait for somebody)")
-        self._answer(ask["id"], verdict, text, {"digest": ask.get("digest", "")})
+        """Answer without a person, by the rule: yes to all, or no to all."""
+        from .dialogue import by_rule
+
+        decided, said = by_rule(ask_of(ask), rule)
+        if said:
+            say.err(say.style(said, "yellow", stream=sys.stderr))
+        more = {"digest": ask.get("digest", ""), "comment": decided.comment}
+        self._answer(ask["id"], decided.verdict, decided.text, more)
 
     def wait(self, reader: int = NONE) -> bool:
         """Show the oldest question; True when the host has something to tell, else it was typed.
@@ -111,11 +114,3 @@ class QuestionQueue:
             return
         if settled.get("scope"):
             say.err(f"  remembered: {say.clean(settled['scope'])}")
-
-
-def ruled(ask: "dict[str, Any]", rule: str) -> tuple[str, str]:
-    """What a rule ("all", "none") answers, as (verdict, text)."""
-    if ask["kind"] != "question":
-        return ("allow", "") if rule == "all" else ("deny", "")
-    choices = ask.get("choices", ())
-    return ("answer", choices[0]) if choices and rule == "all" else ("cancelled", "")
