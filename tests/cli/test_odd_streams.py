@@ -134,6 +134,36 @@ def test_a_prompt_with_odd_bytes_is_taken_and_an_odd_directory_leaves_no_session
     assert len(idle.json("sessions")["sessions"]) == 1
 
 
+@pytest.mark.parametrize("given", [b"a prompt\n", b"x" * 100_000])
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_prompt_for_the_bare_name_is_not_ignored(
+    idle: Living, tmp_path: Path, given: bytes, piped: bool
+) -> None:
+    (tmp_path / "prompt").write_bytes(given)
+    with open(tmp_path / "prompt", "rb") as file:
+        more: dict[str, object] = {"stdin": None, "input": given} if piped else {"stdin": file}
+        more = {name: value for name, value in more.items() if value is not None}
+        done = subprocess.run(
+            [sys.executable, "-m", "dragoman"], env=idle.env, cwd=idle.work, capture_output=True,
+            timeout=WITHIN, **more,  # type: ignore[call-overload]
+        )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"a prompt on standard input is for another command: dragoman run\n" in done.stderr
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_the_bare_name_without_a_prompt_prints_help(idle: Living, silent: bool) -> None:
+    """An empty pipe is no prompt, nor is one that its writer only holds open."""
+    reader, writer = os.pipe()
+    if not silent:
+        os.close(writer)
+    done = run(idle, stdin=reader)
+    assert done.returncode == 0 and b"Usage: dragoman COMMAND" in done.stdout
+    os.close(reader)
+    if silent:
+        os.close(writer)
+
+
 # --- numbers and names ---
 
 
