@@ -434,10 +434,28 @@ def test_memory(idle: Living) -> None:
     memories.of("default").store("colour", "The user likes blue.")
     memories.close()
     assert "The user likes blue." in idle.says("memory", "list", "--agent", "default")
-    assert idle.json("memory", "list")["entries"][0]["key"] == "colour"
+    (row,) = idle.json("memory", "list")["entries"]
+    assert row["key"] == row["id"] == "colour"
     assert "forgotten" in idle.says("memory", "forget", "colour")
     assert idle.run("memory", "forget", "colour").returncode == 1
     assert "no agent nope" in idle.run("memory", "list", "--agent", "nope").stderr
+
+
+def test_a_memory_is_forgotten_by_the_beginning_of_its_id(idle: Living) -> None:
+    from dragoman.agents.memory import Memories
+
+    memories = Memories(str(idle.config / "data" / "memory"))
+    for key in ("colour", "colour_of_car", "colour_of_house", "town"):
+        memories.of("default").store(key, "x")
+    memories.close()
+    several = idle.run("memory", "forget", "colour_of")
+    assert several.returncode == 1 and "2 memories begin with colour_of." in several.stderr
+    assert idle.json("memory", "forget", "colour")["id"] == "colour"  # a whole id is meant itself
+    assert "forgotten: town (default)" in idle.says("memory", "forget", "to")
+    assert idle.json("memory", "forget", "colour_of_h")["id"] == "colour_of_house"
+    none = idle.run("memory", "forget", "sea")
+    assert none.returncode == 1 and "Nothing is remembered as sea." in none.stderr
+    assert [row["id"] for row in idle.json("memory")["entries"]] == ["colour_of_car"]
 
 
 def test_config_set_returns_when_the_daemon_has_it(living: Living) -> None:
