@@ -4,6 +4,7 @@ import grp
 import json
 import os
 import pwd
+import re
 import shutil
 import socket
 import subprocess
@@ -143,6 +144,16 @@ def test_only_what_is_asked_for_can_be_denied(folder, word):
         app_folders.narrowed(app_folders.look(str(folder)).wants, [word])
 
 
+def _rows_of_asking(config, folder):
+    """What is said before an app is installed: each row's first word, and where the next is."""
+    said = subprocess.run(
+        [sys.executable, "-m", "dragoman", "apps", "add", str(folder), "--config-dir", str(config)],
+        capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL,
+    ).stdout  # fmt: skip
+    found = re.findall(r"(?m)^  (\w+)( +)\S", said)
+    return [(kind, len(kind) + len(gap)) for kind, gap in found]
+
+
 # --- a daemon ---
 
 
@@ -151,6 +162,8 @@ def test_an_app_is_installed_permitted_restarted_and_removed(tmp_path, folder):
     config.mkdir()
     refused = dragoman(config, "apps", "add", str(folder), code=1)
     assert "--yes" in refused  # nobody is there who could be asked
+    rows = _rows_of_asking(config, folder)
+    assert "gateway_method" in {kind for kind, _ in rows} and len({at for _, at in rows}) == 1
     env = {"GREETER_KEY": "k", "GREETER_OTHER": "hidden"}
     with Daemon(config, env=env) as daemon:
         daemon.wait_ready()

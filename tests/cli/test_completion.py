@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli import table
+from dragoman.cli.main import main
 from dragoman.cli.verbs import completion
 
 MAKERS = {"bash": completion.bash, "zsh": completion.zsh, "fish": completion.fish}
@@ -121,3 +122,17 @@ def test_fish_script_is_one_complete_command_per_line() -> None:
         assert {"-a", "-l", "-f", "-F"} & set(words)
     if shutil.which("fish"):
         subprocess.run(["fish", "-n"], input=script, text=True, check=True, timeout=60)
+
+
+@pytest.mark.parametrize("shell", MAKERS)
+def test_nobody_is_offered_a_word_of_our_scripts(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["completion", "tcsh"]) == 2
+    told = capsys.readouterr().err
+    assert "bash, zsh, fish" in told and "values" not in told
+    command = next(one for one in table.commands() if one.name == "completion")
+    assert "values" not in command.args[0].choices
+    assert "zsh fish values" not in MAKERS[shell](table.commands())
+    assert main(["completion", "values", "key"]) == 0
+    assert "acp.max_sessions" in capsys.readouterr().out

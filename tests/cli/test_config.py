@@ -141,3 +141,31 @@ def test_an_unknown_key_ends_its_sentence(folder: Path, capsys: pytest.CaptureFi
     for verb in ("get", "explain"):
         assert "unknown key foo. See: dragoman config explain" in run(capsys, verb, "foo")[2]
     assert "unknown key foo. See:" in run(capsys, "set", "foo", "1")[2]
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_file_keeps_its_line_ends_and_its_mark(
+    folder: Path, capsys: pytest.CaptureFixture[str], mark: bytes, end: bytes
+) -> None:
+    file = folder / "config.toml"
+    lines = [
+        b"# mine",
+        b"[log]",
+        b'level = "debug" # loud',
+        b"",
+        b"[acp]",
+        b"max_sessions = 3",
+        b"",
+    ]
+    file.write_bytes(mark + end.join(lines))
+    assert run(capsys, "set", "acp.max_sessions", "5")[0] == 0
+    lines[5] = b"max_sessions = 5"
+    assert file.read_bytes() == mark + end.join(lines)
+    assert run(capsys, "set", "gateway.port", "4711")[0] == 0
+    data = file.read_bytes()
+    assert data.startswith(mark + b"# mine" + end) and data.count(b"\xef\xbb\xbf") == bool(mark)
+    assert data.count(b"\n") == data.count(end) and data.count(b"\r") == data.count(b"\r\n")
+    assert run(capsys, "get", "gateway.port")[1] == "4711\n"
+    assert run(capsys, "unset", "gateway.port")[0] == 0
+    assert file.read_bytes() == mark + end.join(lines)

@@ -434,10 +434,28 @@ def test_memory(idle: Living) -> None:
     memories.of("default").store("colour", "The user likes blue.")
     memories.close()
     assert "The user likes blue." in idle.says("memory", "list", "--agent", "default")
-    assert idle.json("memory", "list")["entries"][0]["key"] == "colour"
+    (row,) = idle.json("memory", "list")["entries"]
+    assert row["key"] == row["id"] == "colour"
     assert "forgotten" in idle.says("memory", "forget", "colour")
     assert idle.run("memory", "forget", "colour").returncode == 1
     assert "no agent nope" in idle.run("memory", "list", "--agent", "nope").stderr
+
+
+def test_a_memory_is_forgotten_by_the_beginning_of_its_id(idle: Living) -> None:
+    from dragoman.agents.memory import Memories
+
+    memories = Memories(str(idle.config / "data" / "memory"))
+    for key in ("colour", "colour_of_car", "colour_of_house", "town"):
+        memories.of("default").store(key, "x")
+    memories.close()
+    several = idle.run("memory", "forget", "colour_of")
+    assert several.returncode == 1 and "2 memories begin with colour_of." in several.stderr
+    assert idle.json("memory", "forget", "colour")["id"] == "colour"  # a whole id is meant itself
+    assert "forgotten: town (default)" in idle.says("memory", "forget", "to")
+    assert idle.json("memory", "forget", "colour_of_h")["id"] == "colour_of_house"
+    none = idle.run("memory", "forget", "sea")
+    assert none.returncode == 1 and "Nothing is remembered as sea." in none.stderr
+    assert [row["id"] for row in idle.json("memory")["entries"]] == ["colour_of_car"]
 
 
 def test_config_set_returns_when_the_daemon_has_it(living: Living) -> None:
@@ -456,3 +474,31 @@ def test_intervals_are_told_as_people_write_them(living: Living) -> None:
     assert "every 2h " in living.says("cron")
     refused = living.run("cron", "add", "--every", "0s", "look around")
     assert refused.returncode == 1 and "longer than nothing" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "says", "told"),
+    [
+        ([], "no, nobody could be asked (use --approve all to allow it)", "nobody could be asked."),
+        (["--approve", "none"], "no (--approve none)", "Denied by user."),
+        (["--approve", "all"], "yes (nobody is asked here)", ""),
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_send_decides_without_a_terminal_as_run_does(
+    living: Living, flags: list[str], says: str, told: str, as_json: bool
+) -> None:
+    """It named a command to approve with, denied by itself, and the model heard of a user's no."""
+    name = f"alone-{len(flags) and flags[1]}-{as_json}.txt"
+    prompt = f'write "x" to {name}'
+    json_flag = ["--json"] if as_json else []
+    sent = living.run("sessions", "send", new_session(living, ""), prompt, *flags, *json_flag)
+    assert sent.returncode == 0, sent.stderr
+    assert "dragoman approve" not in sent.stdout + sent.stderr
+    assert (living.work / name).exists() is (not told)
+    assert told in sent.stdout and (told == "Denied by user.") == ("Denied by user" in sent.stdout)
+    (living.work / name).unlink(missing_ok=True)
+    ran = living.run("run", prompt, *flags, *json_flag)
+    for stderr in (sent.stderr, ran.stderr):
+        (question,) = [one for one in stderr.splitlines() if one.startswith("? ")]
+        assert question.endswith(says)

@@ -76,6 +76,39 @@ def test_a_reader_that_leaves_ends_the_turn_quietly(
     assert row["status"] not in ("running", "starting")
 
 
+FOLLOWING = [
+    ["logs", "-f"], ["logs", "-f", "-n", "0"], ["sessions", "tail", "SESSION", "-f"],
+    ["sessions", "tail", "SESSION", "-f", "--json"], ["tap"], ["tap", "--json"],
+    ["approvals", "--watch"], ["approvals", "--watch", "--json"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("words", FOLLOWING)
+def test_who_follows_sees_the_reader_leave_while_nothing_comes(
+    living: Living, words: list[str], early: bool
+) -> None:
+    """`logs -f | head -1` stayed until the next line was logged."""
+    session = new_session(living, "")
+    asked = [session if one == "SESSION" else one for one in words]
+    reader, writer = os.pipe()
+    if early:
+        os.close(reader)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dragoman", *asked],
+        env=living.env, cwd=living.work, stdin=subprocess.DEVNULL, stdout=writer,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    os.close(writer)
+    if not early:
+        if words[0] in ("logs", "sessions") and "0" not in words:
+            os.read(reader, 1)
+        os.close(reader)
+    said = process.communicate(timeout=WITHIN)[1]
+    assert process.returncode == 141
+    assert said.removeprefix(b"listening; Ctrl-C ends\n") == b""
+
+
 def test_words_that_are_no_text_are_named(idle: Living, living: Living) -> None:
     session = new_session(living, "")
     for at, target in ((living, session), (idle, "x")):
@@ -99,6 +132,36 @@ def test_a_prompt_with_odd_bytes_is_taken_and_an_odd_directory_leaves_no_session
     assert done.returncode == 1 and b"no UTF-8 text" in done.stderr
     assert b"Traceback" not in done.stderr
     assert len(idle.json("sessions")["sessions"]) == 1
+
+
+@pytest.mark.parametrize("given", [b"a prompt\n", b"x" * 100_000])
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_prompt_for_the_bare_name_is_not_ignored(
+    idle: Living, tmp_path: Path, given: bytes, piped: bool
+) -> None:
+    (tmp_path / "prompt").write_bytes(given)
+    with open(tmp_path / "prompt", "rb") as file:
+        more: dict[str, object] = {"stdin": None, "input": given} if piped else {"stdin": file}
+        more = {name: value for name, value in more.items() if value is not None}
+        done = subprocess.run(
+            [sys.executable, "-m", "dragoman"], env=idle.env, cwd=idle.work, capture_output=True,
+            timeout=WITHIN, **more,  # type: ignore[call-overload]
+        )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"a prompt on standard input is for another command: dragoman run\n" in done.stderr
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_the_bare_name_without_a_prompt_prints_help(idle: Living, silent: bool) -> None:
+    """An empty pipe is no prompt, nor is one that its writer only holds open."""
+    reader, writer = os.pipe()
+    if not silent:
+        os.close(writer)
+    done = run(idle, stdin=reader)
+    assert done.returncode == 0 and b"Usage: dragoman COMMAND" in done.stdout
+    os.close(reader)
+    if silent:
+        os.close(writer)
 
 
 # --- numbers and names ---

@@ -128,3 +128,18 @@ def test_the_model_learns_whether_anybody_could_be_asked(
     )  # fmt: skip
     assert done.returncode == 0 and told in done.stderr, done.stderr
     assert not os.listdir(work)
+
+
+def test_a_server_that_fails_is_told_of_once(tmp_path: Path) -> None:
+    """Without a daemon the log is where the notes are printed: it said the same before them."""
+    config = tmp_path / "c"
+    config.mkdir(mode=0o700)
+    broken = '\n[mcp.broken]\ncommand = "/nowhere/at-all"\n'
+    (config / "config.toml").write_text(script(tmp_path, [say("done")]) + broken)
+    done = subprocess.run(
+        [sys.executable, "-m", "dragoman", "run", "--config-dir", str(config), "go"],
+        cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (note,) = [one for one in done.stderr.splitlines() if "broken" in one]
+    assert note.startswith("  MCP server broken") and " warning mcp " not in done.stderr

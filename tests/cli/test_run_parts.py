@@ -67,6 +67,22 @@ async def test_printing_what_of_the_stream_was_lost(
     assert capsys.readouterr().out == shown
 
 
+async def test_line_ends_of_two_characters_are_line_ends(capsys: Out) -> None:
+    """Also where they are cut in the middle; a carriage return alone still steers nothing."""
+    screen = Screen()
+    parts = ("one\r\ntwo\r", "\nthr", "ee\r\nfo\rur\r", "\n", "last\r")
+    screen.speak(told(*(ev.Progress("t", "c", part) for part in parts)))
+    screen.speak(told(ev.CallEnded("t", "c", "bash", "done")))
+    rows = ["  one", "  two", "  three", "  fo<U+FFFD>ur", "  last"]
+    assert capsys.readouterr().err.splitlines() == rows
+    screen.speak(told(ev.CallEnded("t", "d", "read", "done", (Text("a\r\nb\r\n"),))))
+    assert capsys.readouterr().err.splitlines() == ["  a", "  b"]
+    screen.speak(told(*(ev.TextDelta("t", part) for part in ("x\r", "\ny", "\r\n", "z\rz"))))
+    screen.speak(told(ev.Spoke("t", 1, (Text("x\r\ny\r\nz\rz"),), "end_turn")))
+    screen.end()
+    assert capsys.readouterr().out == "x\ny\nz\ufffdz\n"
+
+
 async def test_printing_bounds_what_a_command_says(capsys: Out) -> None:
     screen = Screen()
     screen.speak(told(ev.Progress("t", "c", "x\n" * 250)))

@@ -414,12 +414,16 @@ def test_mcp_lists_servers_and_signs_in(
     assert "signed in to a: 1 tool\n" in capsys.readouterr().out
 
 
+def _forget(config_dir: str, given: str, agent: str | None) -> tuple[str, list[str]]:
+    if given != "k":
+        raise BadInput(f"Nothing is remembered as {given}.")
+    return "k", ["a"]
+
+
 def test_memory_forgets_what_is_there(
     tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "dragoman.cli.local.memories.forget", lambda *words: ["a"] if words[1] == "k" else []
-    )
+    monkeypatch.setattr("dragoman.cli.local.memories.forget", _forget)
     assert memory.run(args(config_dir=str(tmp_path), sub="forget", id="k", agent=None)) == 0
     assert "forgotten: k (a)" in capsys.readouterr().out
     with pytest.raises(BadInput, match="Nothing is remembered as x"):

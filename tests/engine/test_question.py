@@ -45,9 +45,33 @@ def test_a_question_for_words_is_its_title_and_what_is_more() -> None:
 def test_a_difference_shows_what_stays_between() -> None:
     old, new = "a\nsame\nb\nsame2\n", "A\nsame\nB\nsame2\n"
     assert diff_of(Change("f", old, new)).splitlines() == [
-        "-a", "+A", " same", "-b", "+B", " same2", " ",
+        "-a", "+A", " same", "-b", "+B", " same2",
     ]  # fmt: skip
     assert diff_of(Change("f", old, old)) == "(nothing changes)"
+
+
+UNENDED = "\\ No newline at end of file"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        ("1\n", "theirs\n", ["-1", "+theirs"]),
+        ("1\n", "theirs", ["-1", "+theirs", UNENDED]),
+        ("1", "theirs\n", ["-1", UNENDED, "+theirs"]),
+        ("1", "theirs", ["-1", "+theirs"]),
+        ("1\n", "1", ["-1", "+1", UNENDED]),
+        ("a\n1", "b\n1\n", ["-a", "-1", UNENDED, "+b", "+1"]),
+        ("", "theirs", ["+theirs"]),
+        ("1\n", "", ["-1"]),
+        ("1\n", "1\n\n", [" 1", "+"]),
+        ("1\n\n", "1\n", [" 1", "-"]),
+        ("\n", "x\n", ["-", "+x"]),
+        ("x\na\nb\nc\nd\n", "y\na\nb\nc\nd\n", ["-x", "+y", " a", " b", " c", "  (1 line stays)"]),
+    ],
+)
+def test_the_end_of_the_last_line_is_no_line(old: str, new: str, shown: list[str]) -> None:
+    assert diff_of(Change("f", old, new)).split("\n") == shown
 
 
 def test_what_another_agent_describes_is_held_against_the_file(tmp_path: Path) -> None:

@@ -116,5 +116,5 @@ def test_a_change_says_what_stays() -> None:
     assert part.kind == "diff"
     assert part.text.split("\n") == [
         "  (47 lines stay)", " 47", " 48", " 49", "-50", "+fifty", " 51", " 52", " 53",
-        "  (47 lines stay)",
+        "  (46 lines stay)",
     ]  # fmt: skip

@@ -10,7 +10,7 @@ import sys
 from typing import NamedTuple, TextIO
 
 from dragoman.engine import shown
-from dragoman.engine.ask import Ask, Verdict
+from dragoman.engine.ask import NOBODY, Ask, Verdict
 from dragoman.engine.visible import many, visible
 
 _HELD = 4  # lines of the screen that a page leaves free
@@ -112,6 +112,25 @@ class Dialogue:
             return Decision("answer", said)
         self._at = len(self._pages) - 1
         return None
+
+
+def by_rule(ask: Ask, rule: str) -> tuple[Decision, str]:
+    """What is decided without a person, and the line that says so (empty: there is none).
+
+    The rule is "all", "none", or "nobody": none was given, and nobody sits here.
+    """
+    if ask.kind == "question":
+        if not ask.choices or rule != "all":
+            return Decision("cancelled"), ""
+        title, choice = visible(ask.title), visible(ask.choices[0])
+        return Decision("answer", ask.choices[0]), f"? {title}  {choice} (nobody is asked here)"
+    title = f"? {shown.line(ask)[0]}"
+    if rule == "all":
+        return Decision("allow"), f"{title}  yes (nobody is asked here)"
+    if rule == "none":
+        return Decision("deny"), f"{title}  no (--approve none)"
+    said = f"{title}  no, {NOBODY} (use --approve all to allow it)"
+    return Decision("deny", comment=NOBODY), said
 
 
 def screen_size() -> tuple[int, int] | None:

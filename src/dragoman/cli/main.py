@@ -109,6 +109,8 @@ def _dispatched(words: list[str]) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
+    if not words and _is_prompted():
+        raise Usage("a prompt on standard input is for another command: dragoman run")
     name = words[0] if words else "--help"
     if name in ("-V", "--version"):
         from dragoman import __version__
@@ -138,6 +140,7 @@ def _dispatch(words: list[str]) -> int:
     return _run(command, args)
 
 
+_PATIENCE = 1.0  # seconds for the first byte of a standard input that may be nobody's
 _TERMINAL = tuple(
     "-c --continue -r --resume --agent --cwd --model --mode --worktree --plain --vi --light "
     "--dark".split()
@@ -168,6 +171,22 @@ def _at_terminal() -> bool:
     try:
         return bool(sys.stdin.isatty() and sys.stdout.isatty())
     except ValueError:  # closed
+        return False
+
+
+def _is_prompted() -> bool:
+    """Whether something was piped in. Who holds a pipe open and is silent gives no prompt."""
+    import os
+    import select
+    import stat
+
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+        if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
+            return False
+        came = select.select([sys.stdin], [], [], _PATIENCE)[0]
+        return bool(came and sys.stdin.buffer.peek(1).strip())  # type: ignore[union-attr]
+    except (OSError, ValueError):  # closed, or no file
         return False
 
 

@@ -64,12 +64,15 @@ class Arg:
         optional: bool = False,
         many: bool = False,
         choices: "Sequence[str]" = (),
+        unlisted: "Sequence[str]" = (),
     ) -> None:
+        """`unlisted` are words that programs of ours give, and that people are not offered."""
         self.name = name
         self.help = help
         self.optional = optional
         self.many = many
         self.choices = tuple(choices)
+        self.unlisted = tuple(unlisted)
 
     @property
     def key(self) -> str:
@@ -281,7 +284,8 @@ def _place(command: Command, loose: list[str], values: dict[str, object]) -> Non
             values[arg.key], loose = loose, []
         elif loose:
             given = loose.pop(0)
-            _check_choice(command, arg, arg.shown, given)
+            if given not in arg.unlisted:
+                _check_choice(command, arg, arg.shown, given)
             values[arg.key] = given
         elif arg.optional:
             values[arg.key] = None

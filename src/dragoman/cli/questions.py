@@ -1,10 +1,10 @@
 """Asks the person at the terminal about approvals, while the host goes on telling things."""
 
 import os
-import select
 import sys
 
 from dragoman import TYPE_CHECKING
+from dragoman.client.reader import NONE, ready
 from dragoman.engine.faults import AlreadySettled, Changed, UnknownAsk
 
 from . import say
@@ -48,24 +48,30 @@ class QuestionQueue:
         return False
 
     def settle(self, ask: "dict[str, Any]", rule: str) -> None:
-        """Answer without a person: yes to all, or no to all."""
-        verdict, text = ruled(ask, rule)
-        if verdict == "deny":
-            say.err("  no (use --approve all to allow it, --approve ask to wait for somebody)")
-        self._answer(ask["id"], verdict, text, {"digest": ask.get("digest", "")})
+        """Answer without a person, by the rule: yes to all, or no to all."""
+        from .dialogue import by_rule
 
-    def wait(self) -> bool:
-        """Show the oldest question; True when the host has something to tell, else it was typed."""
+        decided, said = by_rule(ask_of(ask), rule)
+        if said:
+            say.err(say.style(said, "yellow", stream=sys.stderr))
+        more = {"digest": ask.get("digest", ""), "comment": decided.comment}
+        self._answer(ask["id"], decided.verdict, decided.text, more)
+
+    def wait(self, reader: int = NONE) -> bool:
+        """Show the oldest question; True when the host has something to tell, else it was typed.
+
+        Raises BrokenPipeError when nobody reads any more what is printed to `reader`.
+        """
         self._show()
         if self._host.waiting:
             return True
         places: list[Any] = [self._host]
         if self._shown and not self._ended:
             places.append(sys.stdin)
-        ready, _, _ = select.select(places, [], [])
-        if sys.stdin in ready:
+        found = ready(places, reader)
+        if sys.stdin in found:
             self._typed()
-        return self._host in ready
+        return self._host in found
 
     def _show(self) -> None:
         if self._shown or not self._open or self._ended:
@@ -108,11 +114,3 @@ class QuestionQueue:
             return
         if settled.get("scope"):
             say.err(f"  remembered: {say.clean(settled['scope'])}")
-
-
-def ruled(ask: "dict[str, Any]", rule: str) -> tuple[str, str]:
-    """What a rule ("all", "none") answers, as (verdict, text)."""
-    if ask["kind"] != "question":
-        return ("allow", "") if rule == "all" else ("deny", "")
-    choices = ask.get("choices", ())
-    return ("answer", choices[0]) if choices and rule == "all" else ("cancelled", "")

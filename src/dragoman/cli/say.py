@@ -57,6 +57,14 @@ def out(text: str = "") -> None:
     print(text)
 
 
+def reader() -> int:
+    """The descriptor behind which the reader of the result is; -1 where there is none."""
+    try:
+        return sys.stdout.fileno()
+    except (OSError, ValueError):  # no file, or closed
+        return -1
+
+
 def err(text: str) -> None:
     """One line for the person, never for the program that reads the result."""
     print(text, file=sys.stderr)

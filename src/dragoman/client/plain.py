@@ -100,18 +100,23 @@ class Plain:
             raise self._gone(problem) from None
         return self._next
 
-    def message(self, wait: float | None = None) -> "dict[str, Any]":
-        """The next notification or answer, as it is. Raises ConnectionGone at the end."""
-        return self._held.pop(0) if self._held else self._message(wait)
+    def message(self, wait: float | None = None, *, reader: int = -1) -> "dict[str, Any]":
+        """The next notification or answer, as it is. Raises ConnectionGone at the end.
 
-    def notices(self) -> "Iterator[tuple[str, Any]]":
-        """What the host tells by itself, as (method, params). Raises ConnectionGone at the end."""
+        `reader` is the descriptor that it is for: BrokenPipeError when nobody reads there.
+        """
+        return self._held.pop(0) if self._held else self._message(wait, reader=reader)
+
+    def notices(self, *, reader: int = -1) -> "Iterator[tuple[str, Any]]":
+        """What the host tells by itself, as (method, params). Raises as `message` does."""
         while True:
-            message = self.message()
+            message = self.message(reader=reader)
             if "method" in message:
                 yield message["method"], message.get("params")
 
-    def _message(self, wait: float | None, method: str = "") -> "dict[str, Any]":
+    def _message(
+        self, wait: float | None, method: str = "", *, reader: int = -1
+    ) -> "dict[str, Any]":
         while True:
             at = self._data.find(b"\n", self._seen)
             if at >= 0:
@@ -126,6 +131,10 @@ class Plain:
                     return found
                 continue
             self._seen = len(self._data)
+            if reader >= 0:
+                from .reader import ready
+
+                ready((self,), reader)
             self._data += self._received(wait, method)
 
     def _received(self, wait: float | None, method: str) -> bytes:

@@ -20,6 +20,7 @@ _NEW = ("newText", "new_text", "new_string", "newString", "new_str", "replace")
 _DIFFERING = _PATHS | _TEXTS | {"edits", *_OLD, *_NEW}  # what the changes of a call say already
 _COMPARED = 400  # lines of a change that are compared one by one
 _CONTEXT = 3
+_UNENDED = "\n\\ No newline at end of file"  # told where a change puts it there, or takes it away
 PLAIN = "\u0000value"  # holds an input that is no object: no tool has an argument of this name
 
 
@@ -150,8 +151,15 @@ def _lines(text: str) -> list[str]:
     return [visible(line) for line in text.removesuffix("\n").split("\n")] if text else []
 
 
+def _ended(text: str) -> list[str]:
+    """The lines of a text; what is behind its last line feed is none."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
 def _compared(old: str, new: str) -> str:
-    before, after = old.split("\n"), new.split("\n")
+    before, after = _ended(old), _ended(new)
+    if old and new and old.endswith("\n") != new.endswith("\n"):
+        (before if new.endswith("\n") else after)[-1] += _UNENDED
     head = 0
     while head < min(len(before), len(after)) and before[head] == after[head]:
         head += 1
@@ -161,7 +169,7 @@ def _compared(old: str, new: str) -> str:
     said: list[str] = []
     first = max(0, head - _CONTEXT)
     if first:
-        said.append(f"  ({first} line{'' if first == 1 else 's'} stay)")
+        said.append(f"  ({many(first, 'line stays', 'lines stay')})")
     said += [" " + visible(line) for line in before[first:head]]
     said += _between(before[head : len(before) - tail], after[head : len(after) - tail])
     end = len(before) - tail
@@ -169,7 +177,7 @@ def _compared(old: str, new: str) -> str:
     said += [" " + visible(line) for line in before[end:last]]
     stay = len(before) - last
     if stay:
-        said.append(f"  ({stay} line{'' if stay == 1 else 's'} stay)")
+        said.append(f"  ({many(stay, 'line stays', 'lines stay')})")
     if old == new:
         said = ["(nothing changes)"]
     return "\n".join(said)

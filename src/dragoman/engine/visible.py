@@ -65,9 +65,12 @@ def visible(text: str, *, strict: bool = False) -> str:
 def harmless(text: str) -> str:
     """The text of a model or a tool for a terminal, without the power to steer it.
 
-    For reading, not for judging: spaces, joiners and signs of every language stay as they are.
+    For reading, not for judging: spaces, joiners and signs of every language stay as they are, and
+    a line end of two characters is a line end.
     """
-    return text if text.isprintable() else re.sub(_STEERING, "\N{REPLACEMENT CHARACTER}", text)
+    if text.isprintable():
+        return text
+    return re.sub(_STEERING, "\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def on_a_line(text: str) -> str:

@@ -17,7 +17,7 @@ from dragoman.engine.ports import AgentProfile, Tool, Toolbox
 from dragoman.engine.traits import Given
 from dragoman.holding import Holder
 from dragoman.host.cells import Cells
-from dragoman.observe.log import get_log
+from dragoman.observe.log import get_log, on_screen
 from dragoman.settings import profiles
 from dragoman.settings.host import McpServer
 from dragoman.settings.model import Settings
@@ -86,11 +86,13 @@ class Shared(Holder):
         )
 
     def _noted(self, title: str, text: str) -> None:
-        log.warning(title, problem=text)
         self._away = title
         if title.endswith("was lost"):  # it was there in between
             self._failing, self._delay = False, _FIRST_DELAY
             self._tried = asyncio.get_running_loop().time()
+        told = not self._failing and bool(self.users)
+        if not (told and self._servers.printed):  # it would be there twice
+            log.warning(title, problem=text)
         if not self._failing:  # sessions are told once, not at every further try
             for session in tuple(self.users):
                 self._servers.note(session, title, text)
@@ -180,6 +182,11 @@ class Servers(Holder):
     trust: Callable[[str], int | None]
     brand: Callable[[str], int | None]
     _shared: dict[str, Shared] = {}
+
+    @property
+    def printed(self) -> bool:
+        """Whether sessions' notes are printed where the log is: in the host of one command."""
+        return on_screen() and not self._host.shared
 
     def names(self, alias: str) -> list[str]:
         """The servers of the configuration that an agent may use."""

@@ -156,6 +156,11 @@ def configure(
         _sink.open(file)
 
 
+def on_screen() -> bool:
+    """Whether lines go to stderr, beside what a command prints there itself."""
+    return _sink.fd < 0
+
+
 def lost() -> int:
     """How many lines could not be written."""
     return _sink.lost

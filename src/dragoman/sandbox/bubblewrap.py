@@ -101,7 +101,8 @@ class Bubblewrap(Sandbox):
         if program:
             argv += ["--seccomp", str(fd)]
         sign = Sign()
-        argv += ["--json-status-fd", str(sign.fd), "--", *launch.argv]
+        inner = sign.counting(launch.argv) if launch.leaves else launch.argv
+        argv += ["--json-status-fd", str(sign.fd), "--", *inner]
         before = launch.preexec
 
         def preexec() -> None:
@@ -114,7 +115,8 @@ class Bubblewrap(Sandbox):
 
         confined = self.opened(launch, fd, bounded, outlet)
         return replace(
-            confined, argv=tuple(argv), preexec=preexec, locks=True, keep=(*confined.keep, sign.fd),
+            confined, argv=tuple(argv), preexec=preexec, locks=True,
+            keep=(*confined.keep, sign.fd, *([sign.tally] if launch.leaves else [])),
             again=lambda: self._put_up(launch, walls, steady or {}), sign=sign,
             listed=any(rule.kind == "list" for rule in made),
         )  # fmt: skip

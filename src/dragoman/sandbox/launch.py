@@ -14,19 +14,51 @@ if TYPE_CHECKING:
     from .outlet import CommandProxy
 
 
-class Sign:
-    """A file in which a program that puts walls up says how the command inside of them ended.
+# Runs its words without our descriptors, and says in one of those how many others live then. What
+# the shell itself says of a command that a signal ended is not the command's output; a signal to all
+# ends the command first, which may have something to do before.
+_COUNT = """SHLVL=$((SHLVL - 1))
+exec {said}>&2 2>/dev/null
+trap : HUP INT TERM
+"$@" 2>&$said {said}>&- TALLY>&-
+code=$? count=0
+for one in /proc/[0-9]*; do
+  case $one in /proc/1 | /proc/$$) continue ;; esac
+  read -r stat <$one/stat || continue
+  case ${stat##*) } in [ZX]*) ;; *) count=$((count + 1)) ;; esac
+done
+echo $count >&TALLY
+exit $code"""
 
-    Bubblewrap does so, in `--json-status-fd`, of one that it ran, and of no other.
+
+class Sign:
+    """Files in which a program that puts walls up says how the command inside of them ended.
+
+    Bubblewrap does so, in `--json-status-fd`, of one that it ran, and of no other. What a command
+    left in the background ends with bubblewrap, before anybody outside could look: a shell around
+    the command counts it, inside of the walls, while it still lives.
     """
 
-    __slots__ = ("fd",)
+    __slots__ = ("fd", "tally")
 
     def __init__(self) -> None:
         self.fd = kernel.memory_file("sign")
+        self.tally = kernel.memory_file("tally")
 
     def __del__(self) -> None:
         os.close(self.fd)
+        os.close(self.tally)
+
+    def counting(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        """The command line of a shell, and around it the same shell, which counts what is left."""
+        if os.path.basename(argv[0]) != "bash":
+            return argv  # another may drop variables, or not know descriptors beyond 9
+        return (*argv[:-1], _COUNT.replace("TALLY", str(self.tally)), argv[0], *argv)
+
+    def left(self) -> int:
+        """How many processes the command left in the background; 0 where nobody has counted."""
+        said = os.pread(self.tally, 32, 0).strip()
+        return int(said) if said.isdigit() else 0
 
     def ran(self) -> bool:
         """Whether the command has run; asked when the program is over."""
@@ -57,6 +89,7 @@ class Launch(msgspec.Struct, frozen=True):
     exposes: tuple[str, ...] = ()  # what is ours, whose modes are within its reach (`modes`)
     again: "Callable[[], Launch] | None" = None
     sign: Sign | None = None  # where another program puts the walls up
+    leaves: bool = False  # a shell's command, which may leave processes in the background
     listed: bool = False  # folders of everybody's were taken apart: names may well be gone
 
 

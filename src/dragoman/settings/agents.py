@@ -29,9 +29,7 @@ class AgentMemory(Section, frozen=True):
     auto_recall: Annotated[
         bool, says("Put what is remembered about the prompt before it, by itself.")
     ] = False
-    auto_save: Annotated[bool, says("Remember what seems worth it after a turn, by itself.")] = (
-        False
-    )
+    auto_save: Annotated[bool, says("Remember every finished turn, by itself.")] = False
 
 
 class Budgets(Section, frozen=True):

@@ -216,9 +216,22 @@ def render(value: Any) -> str:
     return str(value)  # dates and times write themselves
 
 
+def _formed(file: str, text: str) -> str:
+    """The text with the line ends of the file, and with its mark of the encoding, if it has one."""
+    try:
+        with open(file, "rb") as old:
+            data = old.read()
+    except OSError:
+        return text  # there is none; whoever cannot read it is told when it is written
+    if 2 * data.count(b"\r\n") > data.count(b"\n"):
+        text = text.replace("\r\n", "\n").replace("\n", "\r\n")
+    return "\ufeff" + text.removeprefix("\ufeff") if data.startswith(b"\xef\xbb\xbf") else text
+
+
 def save(file: str, text: str) -> None:
     """Replace the file in one go; only its owner may read it. Raises BadInput."""
     real = os.path.realpath(file)  # a link stays a link
+    text = _formed(real, text)
     beside = f"{real}.{os.getpid()}.new"
     try:
         os.makedirs(os.path.dirname(real), mode=0o700, exist_ok=True)

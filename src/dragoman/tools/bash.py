@@ -184,7 +184,7 @@ class Bash:
         mark = orphans.mark(self._outputs.kept)
         variables = environment(self._allow_env, self._extra_env, with_clients(env.variables))
         variables = plain(variables) | {orphans.MARK: mark, "PWD": env.cwd}
-        launch = Launch((*shell(), command), env.cwd, variables)
+        launch = Launch((*shell(), command), env.cwd, variables, leaves=True)
         walls = self._bounds(env).for_command(command)
         launch = self._confine.confine(launch, env, walls)
         agreed = [one.path for one in env.reach if one.write]

@@ -225,8 +225,12 @@ class CommandRun:
 
     async def _end(self, process: asyncio.subprocess.Process, grace: float) -> None:
         group = self._group or Group(process.pid, self.mark, self._brand)
-        self.leftovers = await group.end(grace, leader_lives=process.returncode is None)
+        ended = await group.end(grace, leader_lives=process.returncode is None)
         await process.wait()
+        # Who puts the walls up has processes of its own, which end just now, and all others with
+        # them: those of the command were counted before that.
+        sign = self.launch.sign
+        self.leftovers = ended if sign is None else sign.left()
 
     async def _read(self) -> None:
         loop = asyncio.get_running_loop()

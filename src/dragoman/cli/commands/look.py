@@ -279,7 +279,7 @@ def commands() -> tuple[Command, ...]:
                     "forget",
                     "remove one entry",
                     example="dragoman memory forget favourite_colour",
-                    args=(Arg("id", "the entry's id"),),
+                    args=(Arg("id", "the entry's id, or its beginning"),),
                     flags=(AGENT,),
                 ),
             ),

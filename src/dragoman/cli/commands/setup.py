@@ -174,7 +174,7 @@ def commands() -> tuple[Command, ...]:
                 "sessions or of approvals that wait, names of agents, keys of the configuration."
             ),
             args=(
-                Arg("shell", "which one", choices=("bash", "zsh", "fish", "values")),
+                Arg("shell", "which one", choices=("bash", "zsh", "fish"), unlisted=("values",)),
                 Arg("kind", "of values", optional=True, choices=KINDS),
             ),
             flags=(CONFIG_DIR,),

@@ -8,10 +8,13 @@ from typing import Any
 from msgspec.structs import asdict
 
 from dragoman.agents.memory import Memories, Memory
-from dragoman.engine.faults import UnknownAgent
+from dragoman.engine.faults import BadInput, UnknownAgent
+from dragoman.engine.visible import many
 from dragoman.settings import profiles
 from dragoman.settings.load import BadSettings, load
 from dragoman.settings.places import Places, places
+
+_MORE = "Write more of it."
 
 
 def _agents(where: Places, agent: str | None) -> list[str]:
@@ -44,12 +47,22 @@ def _memories(config_dir: str | None, agent: str | None) -> Iterator[tuple[str, 
 def entries(config_dir: str | None, agent: str | None) -> list[dict[str, Any]]:
     """Every entry, newest first within an agent."""
     return [
-        {"agent": name, **asdict(entry)}
+        {"agent": name, "id": entry.key, **asdict(entry)}
         for name, memory in _memories(config_dir, agent)
         for entry in memory.all()
     ]
 
 
-def forget(config_dir: str | None, key: str, agent: str | None) -> list[str]:
-    """Remove an entry; returns the agents that had it."""
-    return [name for name, memory in _memories(config_dir, agent) if memory.forget(key)]
+def forget(config_dir: str | None, given: str, agent: str | None) -> tuple[str, list[str]]:
+    """Remove an entry, named by its id or the beginning of it; returns the id and who had it.
+
+    Raises BadInput when several begin so, or none does.
+    """
+    known = {row["key"] for row in entries(config_dir, agent)}
+    found = [given] if given in known else [key for key in known if key.startswith(given)]
+    if len(found) > 1:
+        raise BadInput(f"{many(len(found), 'memory', 'memories')} begin with {given}.", _MORE)
+    if not found:
+        raise BadInput(f"Nothing is remembered as {given}.", "See: dragoman memory list")
+    (key,) = found
+    return key, [name for name, memory in _memories(config_dir, agent) if memory.forget(key)]

@@ -17,6 +17,7 @@ from dragoman.engine.visible import harmless, many, noted, visible
 _RESULT_LINES = 8
 _LIVE_LINES = 200  # of one running command; the rest is counted
 _QUIET = 0.5  # seconds without a word before the spinner says what is waited for
+_CR = "\r"  # the first half of a line end of two characters
 _SPIN = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -91,9 +92,15 @@ class Prose:
         self._splitter: Any = None
         self._spoken = False  # something was drawn: a blank line comes before the next
         self._raw = ""  # what stands on the screen as it came
+        self._held = ""  # half of a line end
         self.mid_line = False
 
     def write(self, text: str) -> None:
+        text = self._held + text
+        self._held = _CR if text.endswith(_CR) else ""  # the line feed may come with the next piece
+        text = text.removesuffix(_CR)
+        if not text:
+            return
         if not self._ink.on:
             sys.stdout.write(harmless(text))
             self.mid_line = not text.endswith("\n")
@@ -115,6 +122,7 @@ class Prose:
 
     def flush(self) -> None:
         """Draw what still waited for the end of its paragraph."""
+        self._held = ""
         if self._splitter is not None:
             self._draw(self._splitter.end())
             self._spoken = False
@@ -255,11 +263,11 @@ class Screen:
     def _progress(self, call_id: str, text: str) -> None:
         """Output of a running command, whole lines as they come."""
         half, count = self._live.get(call_id, ("", 0))
-        *lines, half = (half + harmless(text)).split("\n")
+        *lines, half = (half + text).split("\n")
         for line in lines:
             count += 1
             if count <= _LIVE_LINES:
-                self.aside(f"  {cut(line)}", "2")
+                self.aside(f"  {cut(harmless(line.removesuffix(_CR)))}", "2")
         self._live[call_id] = (half[-10_000:], count)
 
     def _awaited(self) -> str:
@@ -274,7 +282,7 @@ class Screen:
         if body.call_id in self._live:  # it was shown as it came
             half, count = self._live.pop(body.call_id)
             if half.strip() and count < _LIVE_LINES:
-                self.aside(f"  {cut(half)}", "2")
+                self.aside(f"  {cut(harmless(half.removesuffix(_CR)))}", "2")
             if count > _LIVE_LINES:
                 self.aside(f"  … {many(count - _LIVE_LINES, 'more line')}", "2")
             if body.is_error or body.outcome != "done":

@@ -11,17 +11,15 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.cli.dialogue import Decision, Dialogue, put, screen_size
+from dragoman.cli.dialogue import Decision, Dialogue, by_rule, put, screen_size
 from dragoman.cli.parse import Args
 from dragoman.cli.run.printing import Ink, JsonLines, Screen
 from dragoman.cli.run.turns import RunSession, Wish, seat
 from dragoman.client import attachments
 from dragoman.engine import events as ev
-from dragoman.engine.ask import NOBODY
 from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Ask, Event
 from dragoman.engine.faults import AlreadySettled, BadInput
-from dragoman.engine.shown import line
 from dragoman.engine.visible import visible
 from dragoman.transports.loop import ended_by_signals, run
 
@@ -90,21 +88,10 @@ class Human:
     async def _decide(self, ask: Ask) -> Decision:
         if self._rule == "ask":
             return await self._converse(ask)
-        if ask.kind == "question":
-            if ask.choices and self._rule == "all":
-                title, choice = visible(ask.title), visible(ask.choices[0])
-                self._say(f"? {title}  {choice} (nobody is asked here)")
-                return Decision("answer", ask.choices[0])
-            return Decision("cancelled")
-        title = f"? {line(ask)[0]}"
-        if self._rule == "all":
-            self._say(f"{title}  yes (nobody is asked here)")
-            return Decision("allow")
-        if self._rule == "none":
-            self._say(f"{title}  no (--approve none)")
-            return Decision("deny")
-        self._say(f"{title}  no, {NOBODY} (use --approve all to allow it)")
-        return Decision("deny", comment=NOBODY)
+        decided, said = by_rule(ask, self._rule)
+        if said:
+            self._say(said)
+        return decided
 
     async def _converse(self, ask: Ask) -> Decision:
         """Show all of it, then take an answer."""

@@ -126,11 +126,12 @@ def _watch(args: Args) -> int:
         told = {ask["id"] for ask in listed}  # what came between the two calls is told by both
         if typing and not questions.count:
             say.err(say.style("waiting for approvals; Ctrl-C ends", "dim", stream=sys.stderr))
+        reader = say.reader()
         while True:
-            if typing and not questions.wait():
+            if typing and not questions.wait(reader):
                 continue
             try:
-                message = host.message()
+                message = host.message(reader=reader)
             except ConnectionGone as gone:
                 say.err(f"dragoman: {gone}")
                 return 1

@@ -88,16 +88,17 @@ def _show(asked: "Any", granted: "dict[str, tuple[str, ...]]") -> None:
     say.out(f"{say.clean(asked.name)} {say.clean(asked.version)} ({say.clean(asked.id)})")
     if asked.description:
         say.out(say.clean(asked.description))
-    words = " ".join((asked.command, *asked.args))
-    say.out(f"  runs         {say.clean(words)}")
+    rows = [("runs", say.clean(" ".join((asked.command, *asked.args))))]
     for kind, names in asked.wants.items():
         for name in names:
             mark = "" if name in granted.get(kind, ()) else "   (denied)"
-            say.out(f"  {kind:<12} {say.clean(name)}{mark}")
-    for name in asked.env:
-        say.out(f"  environment  {say.clean(name)}")
-    for name in asked.hosts:
-        say.out(f"  network      {say.clean(name)} (said by the app; it is not held to it)")
+            rows.append((kind, f"{say.clean(name)}{mark}"))
+    rows += [("environment", say.clean(name)) for name in asked.env]
+    unheld = "(said by the app; it is not held to it)"
+    rows += [("network", f"{say.clean(name)} {unheld}") for name in asked.hosts]
+    width = max(len(kind) for kind, _ in rows)
+    for kind, text in rows:
+        say.out(f"  {kind:<{width}}  {text}")
 
 
 def _remove(args: Args) -> int:

@@ -28,7 +28,7 @@ def run(args: Args) -> int:
         sys.stdout.flush()
         known = set(shown)
         try:
-            for method, params in host.notices():
+            for method, params in host.notices(reader=say.reader()):
                 line = line_of(params) if method == "logs/event" else ""
                 if line and line not in known:
                     known.clear()  # only the lines around the beginning can come twice

@@ -1,7 +1,5 @@
 """`dragoman memory list|forget`: what agents remember across sessions."""
 
-from dragoman.engine.faults import BadInput
-
 from .. import say
 from ..parse import Args
 from ..places import tell
@@ -14,11 +12,9 @@ def run(args: Args) -> int:
 
     tell(args.config_dir, "")
     if args.sub == "forget":
-        gone = memories.forget(args.config_dir, args.id, args.agent)
-        if not gone:
-            raise BadInput(f"Nothing is remembered as {args.id}.", "See: dragoman memory list")
-        text = f"forgotten: {say.clean(args.id)} ({', '.join(gone)})"
-        return say.result(args, {"id": args.id, "agents": gone}, text)
+        key, gone = memories.forget(args.config_dir, args.id, args.agent)
+        text = f"forgotten: {say.clean(key)} ({', '.join(gone)})"
+        return say.result(args, {"id": key, "agents": gone}, text)
     found = memories.entries(args.config_dir, args.agent)
     if say.as_json(args, {"entries": found}):
         return 0

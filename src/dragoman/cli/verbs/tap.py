@@ -29,7 +29,7 @@ def run(args: Args) -> int:
             if not args.json:
                 say.err(say.style("listening; Ctrl-C ends", "dim", stream=sys.stderr))
             colours: dict[str, str] = {}
-            for method, row in host.notices():
+            for method, row in host.notices(reader=say.reader()):
                 if method != "dragoman/wire" or args.dialect not in (None, row["dialect"]):
                     continue
                 if record is not None:

@@ -31,7 +31,7 @@ def tail(args: Args) -> int:
     with reach.daemon(args) as live:
         session = reach.session_id(live, args.session)
         live.call("dragoman/watch", {"session_id": session, "since": args.after})
-        for method, params in live.notices():
+        for method, params in live.notices(reader=say.reader()):
             if method == "dragoman/event":
                 show(params)
                 if params["event"]["type"] == "deleted":
@@ -42,7 +42,7 @@ def tail(args: Args) -> int:
 def send(args: Args) -> int:
     """Send a prompt and show the turn; approvals are asked here when there is a terminal."""
     at_terminal = sys.stdin.isatty()
-    rule = args.approve or ("ask" if at_terminal else "none")
+    rule = args.approve or ("ask" if at_terminal else "nobody")
     with reach.daemon(args) as host:
         session = reach.session_id(host, args.session)
         params = {"session_id": session, "text": " ".join(args.prompt), "key": _key()}
@@ -80,9 +80,11 @@ def send(args: Args) -> int:
                 if args.json:
                     say.plain_json(told, indent=None)
                     sys.stdout.flush()
-                elif not (asks and event["type"] in ("asked", "settled")):
+                elif event["type"] not in _told_otherwise(rule, asks=asks):
                     screen.show(told)
                 if event.get("type") == "asked" and rule != "ask":
+                    screen.fresh_line()
+                    sys.stdout.flush()
                     questions.settle(event["ask"], rule)
         except KeyboardInterrupt:
             try:  # our prompt only: what runs while it is queued is somebody else's
@@ -92,6 +94,13 @@ def send(args: Args) -> int:
             screen.fresh_line()
             say.err("cancelled")
             return 130
+
+
+def _told_otherwise(rule: str, *, asks: bool) -> tuple[str, ...]:
+    """Events that the screen leaves out: who is asked here, or what is decided here, tells them."""
+    if asks:
+        return ("asked", "settled")
+    return () if rule == "ask" else ("asked",)
 
 
 def _ask(questions: QuestionQueue, event: reach.Row, asks: bool) -> None:
