@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 # Runs its words without our descriptors, and says in one of those how many others live then. What
-# the shell itself says of a command that a signal ended is not the command's output; a signal to all
-# ends the command first, which may have something to do before.
+# the shell itself says of a command that a signal ended is not its output. A signal to all of them
+# ends the command first, which may have something to do before that.
 _COUNT = """SHLVL=$((SHLVL - 1))
 exec {said}>&2 2>/dev/null
 trap : HUP INT TERM
