@@ -4,6 +4,7 @@ Without that `| head -1` would end, and the command only with the next thing it 
 """
 
 import select
+import sys
 
 from dragoman import TYPE_CHECKING
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 NONE = -1
-_GONE = select.POLLERR | select.POLLHUP  # told without being asked for
 
 
 def ready(places: "Sequence[Any]", reader: int = NONE) -> "list[Any]":
@@ -21,16 +21,20 @@ def ready(places: "Sequence[Any]", reader: int = NONE) -> "list[Any]":
     That is raised when nobody reads any more what is written to the descriptor `reader`, and none
     of these can be read: what is there already is a reason to write, and so to see it, too.
     """
-    poll = select.poll()
-    by_fd = {one if isinstance(one, int) else one.fileno(): one for one in places}
-    for fd in by_fd:
-        poll.register(fd, select.POLLIN)
-    if reader != NONE and reader not in by_fd:
-        poll.register(reader, 0)
-    while True:
-        told = poll.poll()
-        if found := [by_fd[fd] for fd, _ in told if fd in by_fd]:
-            return found
-        if any(state & _GONE for _, state in told):
-            raise BrokenPipeError(32, "Broken pipe")  # EPIPE, as writing there would say
-        poll.unregister(reader)  # a kind that this system cannot watch
+    if sys.platform == "win32":  # where there is no poll, and select is for sockets alone
+        return select.select(places, [], [])[0]
+    else:
+        gone = select.POLLERR | select.POLLHUP  # told without being asked for
+        poll = select.poll()
+        by_fd = {one if isinstance(one, int) else one.fileno(): one for one in places}
+        for fd in by_fd:
+            poll.register(fd, select.POLLIN)
+        if reader != NONE and reader not in by_fd:
+            poll.register(reader, 0)
+        while True:
+            told = poll.poll()
+            if found := [by_fd[fd] for fd, _ in told if fd in by_fd]:
+                return found
+            if any(state & gone for _, state in told):
+                raise BrokenPipeError(32, "Broken pipe")  # EPIPE, as writing there would say
+            poll.unregister(reader)  # a kind that this system cannot watch

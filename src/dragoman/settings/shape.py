@@ -195,8 +195,8 @@ def allowed(kind: Any) -> str:
         for note in notes:
             low = note.ge if getattr(note, "ge", None) is not None else low
             high = note.le if getattr(note, "le", None) is not None else high
-            if (getattr(note, "extra", None) or {}).get("allowed"):
-                return str(note.extra["allowed"])
+            if words := (getattr(note, "extra", None) or {}).get("allowed"):
+                return str(words)
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(f'"{one}"' for one in get_args(kind))
     if get_origin(kind) in (Union, types.UnionType):
