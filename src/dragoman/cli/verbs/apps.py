@@ -42,6 +42,8 @@ def _list(args: Args) -> int:
     connected = {row["id"]: row for row in said["connected"]}
     rows = []
     for id in dict.fromkeys((*found, *kept, *connected)):
+        if loaded is not None and id in kept and id not in found:
+            continue  # it was removed; the daemon has not noticed yet, or waits for its end
         process, link = kept.get(id, {}), connected.get(id, {})
         rows.append(
             {
