@@ -233,3 +233,17 @@ def test_titles_as_branches() -> None:
     assert slug_of("Fix: the   Büg/../x --evil") == "fix-the-bug-x-evil"
     assert slug_of("日本語") == "" and len(slug_of("x" * 300)) == 40
     assert GitWorktrees is not None
+
+
+@pytest.mark.parametrize(("how", "fate"), [("merge", "merged"), ("drop", "dropped")])
+async def test_a_session_whose_worktree_ended_takes_no_prompts(
+    host: Composed, repository: Path, how: str, fate: str
+) -> None:
+    session, place = await opened(host, repository / "src")
+    work = await host.door.prompt(session, (Text("go"),), ME)
+    await work.done
+    await host.door.end_worktree(session, how)
+    with pytest.raises(BadInput, match=f"its worktree was {fate}") as refused:
+        await host.door.prompt(session, (Text("go on"),), ME)
+    assert str(place.parent) in refused.value.message and "new session" in refused.value.hint
+    assert await host.door.read(session, 0, 100)  # what was said is still there

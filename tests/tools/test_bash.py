@@ -93,10 +93,14 @@ async def test_bad_arguments(use: Any, args: Any, sentence: str) -> None:
     assert sentence in str(error.value)
 
 
-async def test_a_missing_directory_is_said(use: Any, work: Path) -> None:
+@pytest.mark.parametrize("command", ["echo hi", "cd / && ls"])
+async def test_a_missing_directory_is_said(
+    use: Callable[..., Any], work: Path, command: str
+) -> None:
     work.rmdir()
-    with pytest.raises(BadInput, match="^start: "):
-        await use("bash", command="ls")
+    with pytest.raises(BadInput, match="The folder to run this in is not there") as refused:
+        await use("bash", command=command)
+    assert str(work) in refused.value.message
 
 
 async def test_progress_comes_while_it_runs(use: Any, work: Path, env: Env) -> None:

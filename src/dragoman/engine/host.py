@@ -38,7 +38,7 @@ from .ids import WallClock, token
 from .info import SessionInfo, SessionQuery, Whereabouts, each_session
 from .offers import Offers
 from .opening import OpenSpec as OpenSpec
-from .opening import directory, launch_dir, whole_path
+from .opening import check_worktree, directory, launch_dir, whole_path
 from .ports import Agents, Budget, Clock, Judgement, Models, Store
 from .ports.checkpoints import Checkpoints
 from .ports.commands import Command, Commands
@@ -193,6 +193,7 @@ class Host:
         turn = session.inbox.taken(key) if key else ""
         if turn:
             raise WrongState(f"This prompt was taken before, as turn {turn}.", turn=turn)
+        check_worktree(session.ledger.state.extra)
         if when_busy == "refuse" and session.inbox.busy:
             raise Busy(
                 "A turn runs in this session already.",

@@ -19,6 +19,7 @@ from .gear import Gear
 from .hooks import Completed, Starting
 from .ids import token
 from .ledger import Ledger
+from .opening import check_worktree
 from .ports import TurnResult
 from .turn import Turn
 from .work import Finished, Underway, Work
@@ -397,6 +398,7 @@ class Inbox:
             own = words_of(self._ledger.state)
             if own is not None:
                 return await answered(Turn(calls), self._ledger.home, *own)
+        check_worktree(self._ledger.state.extra)  # it may have ended since
         return await gear.agent.run(Turn(calls))
 
     async def _conclude(

@@ -1,6 +1,8 @@
 """What a new session is to be, and where."""
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -51,6 +53,21 @@ def whole_path(cwd: str, launch_dir: str, *, relative: bool) -> str:
             "Give the whole path: the host does not know the client's folder.",
         )
     return os.path.normpath(os.path.join(launch_dir, path))
+
+
+def check_worktree(extra: Mapping[str, Any]) -> None:
+    """Raise BadInput when a session's worktree was merged or dropped: its folder went with it."""
+    if "worktree" not in extra:
+        return
+    from .ports.worktrees import Worktree
+
+    tree = Worktree.of(extra)
+    if tree.ended:
+        why = f"its worktree was {tree.ended}"
+        raise BadInput(
+            f"The folder of this session is not there: {tree.path} ({why}).",
+            "Begin a new session; this one can still be read and exported.",
+        )
 
 
 def directory(cwd: str) -> str:

@@ -144,7 +144,10 @@ class CommandRun:
                     f"command: the system takes none of {size} characters",
                     "Write it to a file with write, and run that.",
                 ) from error
-            raise BadInput(f"start: {error}", "Does the working directory exist?") from error
+            if isinstance(error, OSError) and error.filename == self.launch.cwd:
+                gone = f"The folder to run this in is not there: {self.launch.cwd}"
+                raise BadInput(gone, "Make it again, or begin a session elsewhere.") from error
+            raise BadInput(f"start: {error}") from error
         except subprocess.SubprocessError as error:
             why = f": {error}" if str(error) else ""
             os.close(self._pipe)
