@@ -1,5 +1,6 @@
 """Traces and figures: spans of a real turn, and what a real collector is sent."""
 
+import asyncio
 import http.server
 import json
 import os
@@ -27,11 +28,13 @@ from tests.timed import promised
 from dragoman.client import connect
 from dragoman.daemon.exporting import in_this_process_alone, providers
 from dragoman.daemon.telemetry import Telemetry
+from dragoman.daemon.tracing import Tracing
 from dragoman.engine import events
 from dragoman.engine.content import Text
 from dragoman.engine.events import Who
 from dragoman.engine.opening import OpenSpec
 from dragoman.observe.extras import adding
+from dragoman.settings.host import Telemetry as Settings
 from dragoman.store.memory import MemoryStore
 from dragoman.testing.host import EchoTool, memory_door
 from dragoman.testing.script import Scripted, call, fail
@@ -85,6 +88,10 @@ async def test_a_turn_is_one_trace_of_calls_tools_and_waits() -> None:
             assert span.parent.span_id in steps
         assert span.start_time and span.end_time and span.end_time >= span.start_time
         assert (span.kind is SpanKind.CLIENT) is span.name.startswith("chat")
+        assert span.attributes is not None
+        assert span.attributes["gen_ai.conversation.id"] == session.id
+        operation = None if span.name.startswith("step ") else span.name.split()[0]
+        assert span.attributes.get("gen_ai.operation.name") == operation
     assert not kept.telemetry.held
     assert root.attributes["gen_ai.conversation.id"] == session.id
     assert spans["execute_tool"].attributes["gen_ai.tool.name"] == "echo"
@@ -182,6 +189,101 @@ async def test_a_daemon_sends_them_to_a_collector(
             assert ExportMetricsServiceRequest.FromString(body).resource_metrics
     assert {"invoke_agent default", "execute_tool bash"} <= spans, spans
     assert b"echo hello" not in b"".join(body for _, body in Collector.got)
+
+
+def _turn_ids() -> set[bytes]:
+    """The traces that a collector got."""
+    found = set()
+    for path, body in Collector.got:
+        if path == "/v1/traces":
+            for one in ExportTraceServiceRequest.FromString(body).resource_spans:
+                found |= {span.trace_id for scope in one.scope_spans for span in scope.spans}
+    return found
+
+
+async def test_a_running_daemon_follows_the_settings_of_telemetry(
+    collector: http.server.HTTPServer, tmp_path: Path
+) -> None:
+    living = Living(tmp_path)
+    living.start()
+    async with connect(living.socket) as host:
+        session = await host.open(cwd=str(living.work), mode="full")
+
+        async def turn() -> None:
+            async for _ in host.prompt(session.id, "run echo hello"):
+                pass
+
+        await turn()  # nobody asked for it
+        address = f"http://127.0.0.1:{collector.server_port}"
+        living.says("config", "set", "telemetry.endpoint", address)
+        living.says("config", "set", "telemetry.enabled", "true")
+        await _said(living, "telemetry begins")
+        await turn()
+        living.says("config", "set", "telemetry.contents", "true")
+        await _said(living, "contents=True")
+        await _said(living, "telemetry ended")
+        assert len(_turn_ids()) == 1  # the end of the old one has sent it
+        assert b"echo hello" not in b"".join(body for _, body in Collector.got)
+        await turn()
+        living.says("config", "set", "telemetry.enabled", "false")
+        await _said(living, "telemetry ended", 2)
+        sent = len(Collector.got)
+        await turn()
+    living.stop()
+    assert len(_turn_ids()) == 2 and len(Collector.got) == sent
+    assert b"echo hello" in b"".join(body for _, body in Collector.got)
+
+
+async def test_a_package_that_is_missing_is_told_when_it_is_switched_on(tmp_path: Path) -> None:
+    living = Living(tmp_path)
+    (tmp_path / "opentelemetry.py").write_text("")  # in the place of the real one
+    living.env["PYTHONPATH"] = str(tmp_path)
+    living.start()
+    living.says("config", "set", "telemetry.enabled", "true")
+    await _said(living, "Telemetry needs a package that is not installed.")
+    living.stop()
+
+
+async def _said(living: Living, text: str, times: int = 1) -> None:
+    log = living.config / "data" / "daemon.log"
+    async with asyncio.timeout(60):
+        while log.read_text().count(text) < times:  # noqa: ASYNC110 (another process writes it)
+            await asyncio.sleep(0.05)
+
+
+async def test_of_changes_that_come_at_once_the_last_one_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, ended = [], []
+    began, hold = asyncio.Event(), asyncio.Event()
+
+    class Slow:
+        def __init__(self, given: Settings) -> None:
+            self.given = given
+
+        @classmethod
+        async def begin(cls, door: Any, given: Settings) -> "Slow":
+            begun.append(given.endpoint)
+            began.set()
+            await hold.wait()
+            return cls(given)
+
+        async def close(self) -> None:
+            ended.append(self.given.endpoint)
+
+    monkeypatch.setattr("dragoman.daemon.telemetry.Telemetry", Slow)
+    tracing = Tracing(memory_door(Scripted([])))
+    given = [Settings(enabled=True, endpoint=name) for name in ("a", "b", "c", "d")]
+    follows = [asyncio.ensure_future(tracing.follow(one)) for one in given]
+    await began.wait()
+    hold.set()
+    await asyncio.gather(*follows)
+    assert begun == ["a", "d"] or begun == ["d"]
+    await tracing.follow(given[-1])  # nothing changed
+    await tracing.follow(Settings(endpoint="d"))
+    assert ended == begun
+    await tracing.close()
+    assert ended == begun
 
 
 def test_without_its_package_the_daemon_starts_all_the_same_and_says_so(tmp_path: Path) -> None:

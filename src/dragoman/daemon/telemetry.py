@@ -277,6 +277,7 @@ class Telemetry:
         name = self._tool(body.name)
         about: dict[str, Any] = {
             "gen_ai.operation.name": "execute_tool",
+            "gen_ai.conversation.id": event.session,
             "gen_ai.tool.name": name,
             "gen_ai.tool.type": self._tool_type(event.session),
         }
@@ -318,7 +319,11 @@ class Telemetry:
         self._question(event.session, event.at, body.ask)
 
     def _question(self, session: str, at: int, ask: Ask) -> None:
-        about = {"dragoman.approval": ask.id, "gen_ai.tool.name": self._tool(ask.tool)}
+        about = {
+            "gen_ai.conversation.id": session,
+            "gen_ai.tool.name": self._tool(ask.tool),
+            "dragoman.approval": ask.id,
+        }
         self._below_turn(session, at, f"ask {ask.id}", "approval", ask.turn, about)
 
     def _settled(self, event: Event, body: events.Settled) -> None:
