@@ -40,6 +40,8 @@ class ListeningEnd(Protocol):
 
     path: str
 
+    def is_lost(self) -> bool: ...
+
     async def close(self) -> None: ...
 
 
@@ -53,7 +55,9 @@ class Listening:
         self._native = native
         self._locks: list[lock.Lock] = []
         self._taken: set[tuple[str, str]] = set()
-        self._listeners: list[ListeningEnd] = []
+        self._listeners: list[tuple[str, ListeningEnd]] = []  # with the dialect
+        self._missed: set[str] = set()  # paths where nothing was found at the last look
+        self._told: set[str] = set()  # of what trouble we spoke already
 
     def addresses(self) -> list[tuple[str, str]]:
         """Every (dialect, address), our own before those where other families' clients look."""
@@ -109,7 +113,7 @@ class Listening:
         """Listen everywhere; all or nothing."""
         try:
             for name, path in self.addresses():
-                self._listeners.append(await self._listen(name, path))
+                self._listeners.append((name, await self._listen(name, path)))
                 log.info("listening", dialect=name, path=path)
         except BaseException:
             await self.close()
@@ -145,9 +149,43 @@ class Listening:
 
         return open
 
+    def lost(self) -> list[str]:
+        """Our locks that nobody finds any more: the next daemon would begin beside us.
+
+        A folder that we share with others is not counted: we can do without it.
+        """
+        found = [held.socket_path for held in self._locks if not held.is_there()]
+        shared = {path for _, path in places.native(os.environ)} if self._native else set()
+        for path in shared.intersection(found):
+            self._tell("the lock was removed or replaced; another daemon may listen here", path)
+        return [lock.lock_path(path) for path in found if path not in shared]
+
+    async def mend(self) -> None:
+        """Listen anew where a socket is gone at two looks; cleaners of folders remove them."""
+        missed = {one.path for _, one in self._listeners if one.is_lost()}
+        again, self._missed = missed & self._missed, missed
+        held = {one.socket_path for one in self._locks if one.is_there()}
+        for place, (name, old) in enumerate(self._listeners):
+            if old.path not in again or old.path not in held:
+                continue
+            try:
+                fresh = await self._listen(name, old.path)
+            except Fault as fault:
+                self._tell("the socket was removed and cannot be made anew", old.path, str(fault))
+                continue
+            self._listeners[place] = name, fresh
+            await old.close()
+            log.warning("the socket was removed; listening anew", dialect=name, path=old.path)
+
+    def _tell(self, what: str, path: str, problem: str = "") -> None:
+        """Warn once."""
+        if (what + path) not in self._told:
+            self._told.add(what + path)
+            log.warning(what, path=path, problem=problem)
+
     async def close(self) -> None:
         """Stop accepting; connections that exist go on."""
-        for listener in self._listeners:
+        for _, listener in self._listeners:
             await listener.close()
         self._listeners.clear()
 

@@ -11,6 +11,7 @@ from itertools import count
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dragoman.daemon.belongings import Belongings
 from dragoman.daemon.guests import Guests
 from dragoman.daemon.listening import Listening
 from dragoman.daemon.notify import notify
@@ -32,7 +33,7 @@ from dragoman.wire.link import Link
 if TYPE_CHECKING:
     from dragoman.daemon.apps import Supervisor
     from dragoman.daemon.taps import Taps
-    from dragoman.daemon.telemetry import Telemetry
+    from dragoman.daemon.tracing import Tracing
     from dragoman.gateway.gate import Gate
 
 _SWEEP_SECONDS = 10.0
@@ -66,11 +67,13 @@ class Daemon:
         self.listening = Listening(composed, self.desks, self.guests, native)
         self.stopped = asyncio.Event()
         self.forced = False
+        self.code = 0
+        self._store = Belongings(composed.door.facts.store_file)
         self._feed = Feed()
         self._tasks: list[asyncio.Task[Any]] = []
         self._gateway: Gate | None = None
         self._apps: dict[str, Supervisor] = {}  # by dialect
-        self._telemetry: Telemetry | None = None
+        self._tracing: Tracing | None = None
         self._schedules: asyncio.Future[Any] | None = None
 
     def _state_facts(self) -> None:
@@ -141,7 +144,7 @@ class Daemon:
             await self._open_gateway()
         await self._start_apps()
         if self.composed.settings.telemetry.enabled:
-            await self._begin_telemetry()
+            await self._trace()
         tidy = keep_tidy(self.composed.places.data_dir)
         works = [self._watch_file(), self._sweep(), self._settle(), tidy, self._timetable()]
         if self.composed.node is None:  # which looks for what dead nodes left by itself
@@ -151,23 +154,13 @@ class Daemon:
         if self.ephemeral:
             self._tasks.append(asyncio.ensure_future(self._leave_when_alone()))
 
-    async def _begin_telemetry(self) -> None:
-        try:
-            from dragoman.daemon.telemetry import Telemetry
+    async def _trace(self) -> None:
+        """Follow `[telemetry]`, which is loaded when it is first switched on."""
+        if self._tracing is None:
+            from dragoman.daemon.tracing import Tracing
 
-            given = self.composed.settings.telemetry
-            self._telemetry = await Telemetry.begin(self.composed.door, given)
-        except ImportError as problem:
-            from dragoman.observe.extras import adding
-
-            hint = f"Install it: {adding('telemetry')}"
-            said = "Telemetry needs a package that is not installed."
-            print(f"dragoman: {said} {hint}", file=sys.stderr, flush=True)
-            log.error(said, problem=problem, hint=hint)
-        except ValueError as problem:  # the SDK could not read a variable of the environment
-            said = "Telemetry could not begin: a variable OTEL_… is wrong."
-            print(f"dragoman: {said}", file=sys.stderr, flush=True)
-            log.error(said, problem=problem)
+            self._tracing = Tracing(self.composed.door)
+        await self._tracing.follow(self.composed.settings.telemetry)
 
     async def _open_gateway(self) -> None:
         from dragoman.gateway import open_gateway
@@ -238,18 +231,36 @@ class Daemon:
     def _apply(self, old: Settings, new: Settings) -> None:
         self.desks.apply(old, new)
         self.guests.limit = new.limits.max_clients
+        if old.telemetry != new.telemetry:
+            self.composed.host.spawn(self._trace())
 
     async def _watch_file(self) -> None:
         """Notice edits of the file, and who logs in or out: look, there is no portable event."""
         where = self.composed.places
         paths = where.config_file, login.path_of(where)
         before = [_stamp(path) for path in paths]
-        while True:
+        while not self._lost():
+            await self.listening.mend()
             await asyncio.sleep(_FILE_CHECK_SECONDS)
             now = [_stamp(path) for path in paths]
             if now != before:
                 before = now
                 self.reload()
+
+    def _lost(self) -> bool:
+        """Stop when our files were taken away: what we would keep from now on, nobody would find.
+
+        Clients could not reach us either, and another daemon would begin beside us.
+        """
+        lost = [*self._store.lost(), *self.listening.lost()]
+        if not lost:
+            return False
+        said = f"{lost[0]} was removed or replaced while the daemon ran: it ends."
+        print(f"dragoman: {said}", file=sys.stderr, flush=True)
+        log.error(said, lost=len(lost))
+        self.code = 1
+        self.stop()
+        return True
 
     async def _settle(self) -> None:
         """Load what sessions need, then end what commands of a daemon that was killed left."""
@@ -350,8 +361,8 @@ class Daemon:
         await self.guests.dismiss(0.0 if self.forced else _FAREWELL_SECONDS)
         if self._gateway is not None:
             await self._gateway.close()
-        if self._telemetry is not None:
-            await self._telemetry.close()
+        if self._tracing is not None:
+            await self._tracing.close()
         self._feed.close()
         await self.composed.close()
         self.listening.release()
@@ -453,7 +464,7 @@ async def serve(args: DaemonFlags) -> int:
         log.info("stopping")
     finally:
         await daemon.close()
-    return 0
+    return daemon.code
 
 
 def main(args: DaemonFlags) -> int:

@@ -24,6 +24,13 @@ class Lock:
         self.socket_path = socket_path
         self._fd = fd
 
+    def is_there(self) -> bool:
+        """Whether others would still find it; what cannot be looked at is taken to be there."""
+        try:
+            return _is_there(lock_path(self.socket_path), self._fd)
+        except OSError:
+            return True
+
     def release(self) -> None:
         """Give the right up."""
         if self._fd >= 0:
@@ -169,7 +176,7 @@ def _lock(fd: int, socket_path: str) -> None:
 def _is_there(path: str, fd: int) -> bool:
     try:
         return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(fd))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
 
 

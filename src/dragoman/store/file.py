@@ -86,7 +86,7 @@ class Claim:
         ours = os.fstat(self._file)
         try:
             found = os.lstat(self._path)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
         return (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino)
 

@@ -18,6 +18,10 @@ class Listener:
         self.path = path
         self._servers = servers
 
+    def is_lost(self) -> bool:
+        """A pipe's name is there as long as the pipe."""
+        return False
+
     async def close(self) -> None:
         """Stop accepting; connections that exist go on."""
         servers, self._servers = self._servers, []

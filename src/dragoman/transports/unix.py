@@ -36,6 +36,16 @@ class Listener:
         self._inode = inode
         self._open = True
 
+    def is_lost(self) -> bool:
+        """Whether nothing is at the path any more, so that nobody finds us."""
+        try:
+            os.lstat(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:  # who cannot look cannot tell
+            return False
+        return False
+
     async def close(self) -> None:
         """Stop accepting; connections that exist go on."""
         if not self._open:
@@ -97,7 +107,7 @@ def remove_if_same(path: str, inode: tuple[int, int]) -> bool:
         if (found.st_dev, found.st_ino) != inode:
             return False
         os.unlink(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     return True
 

@@ -1,0 +1,133 @@
+"""A daemon whose files are taken away under it: it says so and ends, and harms no successor."""
+
+import os
+import shutil
+import signal
+import time
+
+import pytest
+from tests.daemon.running import Daemon, Line, hang, script
+
+from dragoman.daemon.belongings import Belongings
+
+
+def replaced(path):
+    """Another file of the same name, as after a restore."""
+    beside = path.with_name("beside")
+    shutil.copy(path, beside)
+    os.replace(beside, path)
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda data: shutil.rmtree(data),
+        lambda data: data.rename(data.with_name("moved")),
+        lambda data: (data / "sessions.db").unlink(),
+        lambda data: replaced(data / "sessions.db"),
+        lambda data: (data / "daemon.sock.lock").unlink(),
+        lambda data: replaced(data / "daemon.sock.lock"),
+        lambda data: (shutil.rmtree(data), data.write_text("a file where the folder was")),
+    ],
+    ids="folder moved store other-store lock other-lock file".split(),
+)
+def test_it_ends_and_says_why(tmp_path, take):
+    with Daemon(tmp_path).wait_ready() as daemon, Line(daemon.socket) as line:
+        line.ask("status")
+        take(daemon.data)
+        assert daemon.ended() == 1
+        assert b"was removed or replaced while the daemon ran: it ends." in daemon.said
+        assert b"Traceback" not in daemon.said
+        with pytest.raises(EOFError):
+            line.receive()
+
+
+def test_turns_end_and_their_clients_are_told(tmp_path):
+    config = script(tmp_path, [hang({"type": "say", "text": "part"})])
+    with Daemon(tmp_path, config=config).wait_ready() as daemon, Line(daemon.socket) as line:
+        line.ask("session/new", {"agentAlias": "default", "sessionId": "s"})
+        prompt = line.say("session/prompt", {"sessionId": "s", "prompt": "go"})
+        line.until("agent_message_chunk")
+        shutil.rmtree(daemon.data)
+        result = line.answer(prompt)["result"]
+        assert result["stopReason"] == "cancelled" and result["content"] == "part"
+        assert daemon.ended() == 1
+
+
+def test_a_successor_keeps_what_is_its_own(tmp_path):
+    with Daemon(tmp_path).wait_ready() as first:
+        first.signal(signal.SIGSTOP)  # so that it cannot notice before the other one is there
+        shutil.rmtree(first.data)
+        with Daemon(tmp_path).wait_ready() as second:
+            before = sorted(path.name for path in second.data.iterdir())
+            first.signal(signal.SIGCONT)
+            assert first.ended() == 1
+            left = {path.name for path in second.data.iterdir()}
+            assert left.issuperset(before)
+            with Line(second.socket) as line:
+                line.ask("status")
+            assert second.stop() == 0
+
+
+def test_without_a_file_for_sessions_the_locks_still_count(tmp_path):
+    config = "[store]\npath = ':memory:'\n"
+    with Daemon(tmp_path, config=config).wait_ready() as daemon:
+        with Line(daemon.socket) as line:
+            line.ask("status")
+        shutil.rmtree(daemon.data)
+        assert daemon.ended() == 1
+
+
+def test_what_stood_in_the_way_of_the_store_may_be_moved_away(tmp_path):
+    """Sessions are in memory then: whoever repairs the place must not lose them by it."""
+    made = Daemon(tmp_path)
+    (made.data / "sessions.db").mkdir(parents=True)
+    with made.wait_ready() as daemon:
+        (daemon.data / "sessions.db").rename(daemon.data / "aside")
+        os.unlink(daemon.socket)  # made anew after two looks
+        limit = time.monotonic() + 60
+        while not os.path.exists(daemon.socket):
+            assert time.monotonic() < limit and daemon.process.poll() is None, daemon.log()
+            time.sleep(0.02)
+        with Line(daemon.socket) as line:
+            line.ask("status")
+        assert daemon.stop() == 0
+
+
+def test_a_socket_that_is_removed_is_made_anew(tmp_path):
+    with Daemon(tmp_path).wait_ready() as daemon, Line(daemon.socket) as old:
+        for _ in range(2):
+            os.unlink(daemon.socket)
+            limit = time.monotonic() + 60
+            while not os.path.exists(daemon.socket):
+                assert time.monotonic() < limit and daemon.process.poll() is None, daemon.log()
+                time.sleep(0.02)
+            assert os.stat(daemon.socket).st_mode & 0o777 == 0o600
+            with Line(daemon.socket) as line:
+                line.ask("status")
+            old.ask("status")  # who was connected still is
+        assert daemon.stop() == 0
+        assert not os.path.exists(daemon.socket)
+        assert daemon.log().count("the socket was removed; listening anew") == 2
+
+
+def test_what_cannot_be_looked_at_is_not_lost(tmp_path, monkeypatch):
+    path = tmp_path / "store"
+    path.write_text("")
+    look, refuse = os.stat, False
+
+    def stat(name):
+        if refuse:
+            raise PermissionError(13, "Permission denied", name)
+        return look(name)
+
+    monkeypatch.setattr("dragoman.daemon.belongings.os.stat", stat)
+    own = Belongings(str(path), "")
+    assert own.lost() == []
+    refuse = True
+    assert own.lost() == []
+    unseen = Belongings(str(path))
+    refuse = False
+    assert unseen.lost() == []
+    path.unlink()
+    assert own.lost() == [str(path)]
