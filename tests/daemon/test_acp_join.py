@@ -169,9 +169,10 @@ def test_a_daemon_that_is_back_too_late_has_the_session_all_the_same(tmp_path):
     with Daemon(tmp_path).wait_ready() as daemon:
         place = daemon.data / "acp.sock"
         place.rename(daemon.data / "hidden.sock")
+        place.write_text("")  # the daemon would make anew what is not there
         editor.process.send_signal(signal.SIGCONT)
         editor.until_said("going on with a host of its own")
-        (daemon.data / "hidden.sock").rename(place)
+        (daemon.data / "hidden.sock").replace(place)
         again = editor.until(lambda m: m.get("id") == asked or "permission" in str(m.get("method")))
         assert again.get("method") == "session/request_permission", again
         with Line(daemon.socket) as client:
