@@ -37,10 +37,20 @@ await browse({ address, executable }, async ({ page }) => {
   await usual.go();
   await page.keyboard.insertText(cwd);
   const folder = await page.inputValue(".folder");
-  // ... and is there for who leaves the field as it was.
+  // ... and is there for who leaves the field as it was, also when the status, which names it, comes last.
+  let free;
+  const word = new Promise((done) => { free = done; });
+  const late = async (route) => { await word; await route.continue().catch(() => {}); };
+  await page.route(/\/api\/status$/, late);
+  const folders = answered(page, "GET", /\/api\/folders\?text=$/);
   await page.reload();
+  await (await folders).finished();
+  await page.evaluate(() => new Promise((done) => { setTimeout(done); }));
+  const early = await page.inputValue(".folder");
+  free();
   await page.waitForFunction(() => document.querySelector(".folder")?.value);
-  tell({ step: "folder", folder, usual: await page.inputValue(".folder") });
+  await page.unroute(/\/api\/status$/, late);
+  tell({ step: "folder", folder, early, usual: await page.inputValue(".folder") });
 
   // --- a refused prompt comes back before what was written since; who went elsewhere stays there ---
   await page.fill(".folder", cwd);

@@ -20,7 +20,8 @@ def test_what_is_typed_while_answers_are_under_way_is_not_lost(tmp_path: Path) -
         code = daemon.said.decode().split("pair with the code ")[1].split()[0]
         with Browser(address, code, CHROMIUM, str(work), script="late.mjs") as browser:
             folder = browser.step("folder")
-            assert folder["folder"] == str(work) and folder["usual"] == str(tmp_path)
+            assert folder["folder"] == str(work)
+            assert folder["early"] == "" and folder["usual"] == str(tmp_path)
 
             sent = browser.step("sent")
             assert sent["back"] == "first\nsecond" and sent["at"] == "/config"

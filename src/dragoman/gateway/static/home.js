@@ -73,14 +73,18 @@ export class HomePage {
       const typed = this.cwd.value;
       const found = await get(`/api/folders?text=${encodeURIComponent(typed)}`).catch(() => null);
       if (!found || this.closed || typed !== this.cwd.value) return; // too late: it is about other words
-      this.usual = found.recent[0] || this.app.status?.cwd || "";
+      this.recent = found.recent[0] || "";
       this.suppose();
       fill(this.datalist, [...new Set([...found.recent.filter((one) => one.includes(typed)), ...found.folders])].slice(0, 24).map((value) => h("option", { value })));
     }, 100);
   }
 
-  // The folder that is usual; never under the fingers of somebody who is about to type one.
-  suppose() { if (!this.typed && !this.cwd.value && document.activeElement !== this.cwd) this.cwd.value = this.usual || ""; }
+  // The folder that is usual; never under the fingers of somebody who is about to type one. Where there is no
+  // recent one it is the host's own, which is known with the status: that may come last.
+  suppose() {
+    if (this.recent === undefined || this.typed || this.cwd.value || document.activeElement === this.cwd) return;
+    this.cwd.value = this.recent || this.app.status?.cwd || "";
+  }
 
   async begin(body) {
     const made = await post("/api/sessions", {
@@ -101,6 +105,7 @@ export class HomePage {
   update() {
     const app = this.app;
     if (this.agents) this.offer();
+    this.suppose();
     const asks = this.waiting.draw();
     const { works } = app.now();
     this.needs.hidden = !asks;
