@@ -55,7 +55,8 @@ def test_questions_are_whole_visible_and_kept_to_their_scope(tmp_path: Path) -> 
         assert "echo <U+202E>txt <ESC>[2J<U+200B><CR><U+00A0> <img src=x" in nasty["text"]
         assert not set(HIDDEN) & set(nasty["text"])
         assert "-precious" in kept["text"] and "+new" in kept["text"]
-        assert kept["plus"] == 1 and kept["minus"] == 2  # the last line feed goes as well
+        assert kept["plus"] == 1 and kept["minus"] == 1
+        assert "No newline at end of file" in kept["text"]  # the last line feed goes as well
         assert big["text"].count("-lost ") == 30_000
         assert not any(row["clipped"] for row in rows[:4])
         assert over["troubles"] == []

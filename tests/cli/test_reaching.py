@@ -134,10 +134,9 @@ def test_mcp_login_knows_the_servers(tmp_path: Path) -> None:
 
 
 def test_memories_are_read_and_not_made(tmp_path: Path) -> None:
-    assert (
-        memories.entries(str(tmp_path), None) == []
-        and memories.forget(str(tmp_path), "k", None) == []
-    )
+    assert memories.entries(str(tmp_path), None) == []
+    with pytest.raises(BadInput, match="Nothing is remembered as k"):
+        memories.forget(str(tmp_path), "k", None)
     assert not (tmp_path / "data").exists()
     kept = Memories(str(tmp_path / "data" / "memory"))
     kept.of("default").store("k", "words", "note", "s")
@@ -146,8 +145,9 @@ def test_memories_are_read_and_not_made(tmp_path: Path) -> None:
     assert (row["agent"], row["key"], row["content"]) == ("default", "k", "words")
     with pytest.raises(UnknownAgent, match="no agent x"):
         memories.entries(str(tmp_path), "x")
-    assert memories.forget(str(tmp_path), "k", None) == ["default"]
-    assert memories.forget(str(tmp_path), "k", None) == []
+    assert memories.forget(str(tmp_path), "k", None) == ("k", ["default"])
+    with pytest.raises(BadInput, match="Nothing is remembered as k"):
+        memories.forget(str(tmp_path), "k", None)
 
 
 # --- local.upgrades ---
@@ -172,7 +172,7 @@ def test_upgrades_look_at_a_store_without_changing_it(tmp_path: Path) -> None:
     assert severity == "warn" and "keep a copy" in text
     (below := tmp_path / "file").write_text("")
     severity, _, text = upgrades.examine_store(str(below / "s.db"))[0]
-    assert severity == "error" and "cannot be read: Not a directory" in text
+    assert severity == "error" and "file is no directory but a file" in text
 
 
 def test_upgrades_tell_of_a_store_that_cannot_be_written(

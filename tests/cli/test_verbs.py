@@ -75,7 +75,7 @@ class Host:
         self.asked.append((method.rpartition("/")[2], params))
         return 7
 
-    def message(self) -> Any:
+    def message(self, *, reader: int = -1) -> Any:
         if not self.told:
             raise ConnectionGone("the daemon ended")
         found = self.told.pop(0)
@@ -83,7 +83,7 @@ class Host:
             raise found
         return found
 
-    def notices(self) -> Any:
+    def notices(self, *, reader: int = -1) -> Any:
         while self.told:
             yield self.told.pop(0)
         raise ConnectionGone("the daemon ended")
@@ -234,6 +234,7 @@ def test_deny_gives_the_reason_and_no_digest(host: Host, capsys: Out) -> None:
 def test_apps_lists_what_is_installed_kept_and_outside(
     host: Host, capsys: Out, tmp_path: Path
 ) -> None:
+    (tmp_path / "config.toml").write_text('[openclawos.apps."@a/k"]\ncommand = "false"\n')
     host.answers["apps"] = {
         "kept": [
             {"id": "@a/k", "state": "failed", "pid": None, "restarts": 3, "problem": "exit 1"}
