@@ -3,6 +3,7 @@ offline, upgrades).
 """
 
 import argparse
+import types
 import os
 import signal
 import socket
@@ -71,14 +72,17 @@ def test_reach_a_session_by_its_beginning() -> None:
     assert reach.session_id(host, "abd") == "abd-2"
     with pytest.raises(BadInput, match="2 sessions begin with ab: abc-1, abd-2"):
         reach.session_id(host, "ab")
-    with pytest.raises(UnknownSession):
-        reach.session_id(host, "x")
+    for none in ("x", ""):
+        with pytest.raises(UnknownSession):
+            reach.session_id(host, none)
 
 
 def test_reach_a_question_by_its_beginning() -> None:
     host = Host()
     assert reach.ask_id(host, "r") == "r-1" and reach.ask_id(host, "q-1") == "q-1"
     assert reach.ask_id(host, "none") == "none"  # the host says what is wrong with it
+    only = types.SimpleNamespace(call=lambda *_: {"approvals": [{"ask": {"id": "r-1"}}]})
+    assert reach.ask_id(only, "") == ""  # a script's empty variable means no question, not this one
     with pytest.raises(UnknownAsk, match="2 approvals begin with q"):
         reach.ask_id(host, "q")
 
@@ -134,10 +138,9 @@ def test_mcp_login_knows_the_servers(tmp_path: Path) -> None:
 
 
 def test_memories_are_read_and_not_made(tmp_path: Path) -> None:
-    assert (
-        memories.entries(str(tmp_path), None) == []
-        and memories.forget(str(tmp_path), "k", None) == []
-    )
+    assert memories.entries(str(tmp_path), None) == []
+    with pytest.raises(BadInput, match="Nothing is remembered as k"):
+        memories.forget(str(tmp_path), "k", None)
     assert not (tmp_path / "data").exists()
     kept = Memories(str(tmp_path / "data" / "memory"))
     kept.of("default").store("k", "words", "note", "s")
@@ -146,8 +149,9 @@ def test_memories_are_read_and_not_made(tmp_path: Path) -> None:
     assert (row["agent"], row["key"], row["content"]) == ("default", "k", "words")
     with pytest.raises(UnknownAgent, match="no agent x"):
         memories.entries(str(tmp_path), "x")
-    assert memories.forget(str(tmp_path), "k", None) == ["default"]
-    assert memories.forget(str(tmp_path), "k", None) == []
+    with pytest.raises(BadInput, match="Nothing is remembered"):
+        memories.forget(str(tmp_path), "", None)  # a script's empty variable: not the only one
+    assert memories.forget(str(tmp_path), "k", None) == ("k", ["default"])
 
 
 # --- local.upgrades ---
@@ -172,7 +176,7 @@ def test_upgrades_look_at_a_store_without_changing_it(tmp_path: Path) -> None:
     assert severity == "warn" and "keep a copy" in text
     (below := tmp_path / "file").write_text("")
     severity, _, text = upgrades.examine_store(str(below / "s.db"))[0]
-    assert severity == "error" and "cannot be read: Not a directory" in text
+    assert severity == "error" and "is no directory but a file" in text
 
 
 def test_upgrades_tell_of_a_store_that_cannot_be_written(
