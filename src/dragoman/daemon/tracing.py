@@ -50,7 +50,11 @@ class Tracing:
             log.error(said, problem=problem, hint=hint)
         except ValueError as problem:  # the SDK could not read a variable of the environment
             said = "Telemetry could not begin: a variable OTEL_… is wrong."
-            aloud(f"dragoman: {said}")
+            aloud(f"dragoman: {said} {problem}")
+            log.error(said, problem=problem)
+        except Exception as problem:  # of the SDK, its parts, or the store: we do without figures
+            said = "Telemetry could not begin."
+            aloud(f"dragoman: {said} {problem}")
             log.error(said, problem=problem)
         else:
             log.info("telemetry begins", endpoint=wanted.endpoint, contents=wanted.contents)
