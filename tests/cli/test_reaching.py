@@ -3,12 +3,12 @@ offline, upgrades).
 """
 
 import argparse
-import types
 import os
 import signal
 import socket
 import sqlite3
 import subprocess
+import types
 from pathlib import Path
 from typing import Any
 

@@ -304,11 +304,11 @@ async def test_a_link_to_the_store_is_followed(tmp_path: Path) -> None:
     there.mkdir()
     link.symlink_to(there / "real.db")
     (there / "real.db").touch()
-    for marker in ("one", "two"):
+    for name in ("one", "two"):
         store, notices = open_store(link)
         assert isinstance(store, SqliteStore) and notices == ()
         assert {path.name for path in tmp_path.iterdir()} == {"disk", "s.db"}
-        await store.create(make_info(marker), "owner")
+        await store.create(make_info(name), "owner")
         await store.close()
     (there / "real.db").write_bytes(b"no database at all, but long enough to be one" * 100)
     store, notices = open_store(link)

@@ -39,7 +39,7 @@ def no_text(problem: UnicodeEncodeError) -> Fault:
 
 
 def beginning(known: "Iterable[str]", given: str) -> list[str]:
-    """Those that begin as it was given; with nothing, a variable of a script that is empty, none."""
+    """Those that begin as it was given; an empty word, as of a script's variable, begins none."""
     return [one for one in known if given and one.startswith(given)]
 
 

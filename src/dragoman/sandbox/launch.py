@@ -53,7 +53,7 @@ class Sign:
                 os.close(getattr(self, name))
 
     def counting(self, launch: "Launch") -> list[str]:
-        """Bubblewrap's last words: a shell, and around it the same shell, which counts what is left.
+        """Bubblewrap's last words: a shell, and around it the same one, which counts what is left.
 
         A locale that is not installed is told of by each shell that begins with it, so the outer
         one takes it up where nobody hears that.
