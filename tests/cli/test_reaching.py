@@ -8,6 +8,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import types
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +72,17 @@ def test_reach_a_session_by_its_beginning() -> None:
     assert reach.session_id(host, "abd") == "abd-2"
     with pytest.raises(BadInput, match="2 sessions begin with ab: abc-1, abd-2"):
         reach.session_id(host, "ab")
-    with pytest.raises(UnknownSession):
-        reach.session_id(host, "x")
+    for none in ("x", ""):
+        with pytest.raises(UnknownSession):
+            reach.session_id(host, none)
 
 
 def test_reach_a_question_by_its_beginning() -> None:
     host = Host()
     assert reach.ask_id(host, "r") == "r-1" and reach.ask_id(host, "q-1") == "q-1"
     assert reach.ask_id(host, "none") == "none"  # the host says what is wrong with it
+    only = types.SimpleNamespace(call=lambda *_: {"approvals": [{"ask": {"id": "r-1"}}]})
+    assert reach.ask_id(only, "") == ""  # a script's empty variable means no question, not this one
     with pytest.raises(UnknownAsk, match="2 approvals begin with q"):
         reach.ask_id(host, "q")
 
@@ -145,6 +149,8 @@ def test_memories_are_read_and_not_made(tmp_path: Path) -> None:
     assert (row["agent"], row["key"], row["content"]) == ("default", "k", "words")
     with pytest.raises(UnknownAgent, match="no agent x"):
         memories.entries(str(tmp_path), "x")
+    with pytest.raises(BadInput, match="Nothing is remembered"):
+        memories.forget(str(tmp_path), "", None)  # a script's empty variable: not the only one
     assert memories.forget(str(tmp_path), "k", None) == ("k", ["default"])
     with pytest.raises(BadInput, match="Nothing is remembered as k"):
         memories.forget(str(tmp_path), "k", None)

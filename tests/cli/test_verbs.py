@@ -75,7 +75,7 @@ class Host:
         self.asked.append((method.rpartition("/")[2], params))
         return 7
 
-    def message(self, *, reader: int = -1) -> Any:
+    def message(self, wait: float | None = None, *, reader: int = -1) -> Any:
         if not self.told:
             raise ConnectionGone("the daemon ended")
         found = self.told.pop(0)
@@ -241,6 +241,7 @@ def test_apps_lists_what_is_installed_kept_and_outside(
         ],
         "connected": [{"id": "@b/c", "state": "ready", "capabilities": ["tool:t"]}],
     }
+    (tmp_path / "config.toml").write_text('[openclawos.apps."@a/k"]\ncommand = "x"\n')
     assert apps.run(args(sub="list", config_dir=str(tmp_path), json=True)) == 0
     found = {row["id"]: row for row in json.loads(capsys.readouterr().out)["apps"]}
     assert found["@a/k"]["problem"] == "exit 1" and found["@b/c"]["state"] == "outside"

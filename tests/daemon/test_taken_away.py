@@ -1,8 +1,10 @@
 """A daemon whose files are taken away under it: it says so and ends, and harms no successor."""
 
+import contextlib
 import os
 import shutil
 import signal
+import sqlite3
 import time
 
 import pytest
@@ -25,11 +27,14 @@ def replaced(path):
         lambda data: data.rename(data.with_name("moved")),
         lambda data: (data / "sessions.db").unlink(),
         lambda data: replaced(data / "sessions.db"),
+        lambda data: (data / "sessions.db-wal").unlink(),
+        lambda data: (data / "sessions.db-shm").unlink(),
+        lambda data: (data / "sessions.db.lock").unlink(),
         lambda data: (data / "daemon.sock.lock").unlink(),
         lambda data: replaced(data / "daemon.sock.lock"),
         lambda data: (shutil.rmtree(data), data.write_text("a file where the folder was")),
     ],
-    ids="folder moved store other-store lock other-lock file".split(),
+    ids="folder moved store other-store log memory claim lock other-lock file".split(),
 )
 def test_it_ends_and_says_why(tmp_path, take):
     with Daemon(tmp_path).wait_ready() as daemon, Line(daemon.socket) as line:
@@ -40,6 +45,40 @@ def test_it_ends_and_says_why(tmp_path, take):
         assert b"Traceback" not in daemon.said
         with pytest.raises(EOFError):
             line.receive()
+
+
+def test_what_was_kept_is_in_the_file_when_its_log_was_taken(tmp_path):
+    with Daemon(tmp_path).wait_ready() as daemon, Line(daemon.socket) as line:
+        line.ask("session/new", {"agentAlias": "default", "sessionId": "s"})
+        (daemon.data / "sessions.db-wal").unlink()
+        assert daemon.ended() == 1
+    with contextlib.closing(sqlite3.connect(daemon.data / "sessions.db")) as store:
+        assert store.execute("SELECT id FROM sessions").fetchall() == [("s",)]
+
+
+def test_who_started_it_need_not_listen_any_more(tmp_path):
+    """What cannot be said is in the log: a daemon did not end, and did not see the file change."""
+    with Daemon(tmp_path).wait_ready() as daemon:
+        daemon.process.stderr.close()
+        (daemon.data / "daemon.sock.lock").unlink()
+        assert daemon.process.wait(60) == 1
+        assert "was removed or replaced" in daemon.log()
+
+
+def test_it_ends_in_order_where_nothing_can_be_removed(tmp_path):
+    """A file that stays is no reason to leave turns, clients and the store as they are."""
+    config = script(tmp_path, [hang({"type": "say", "text": "part"})])
+    with Daemon(tmp_path, config=config, gateway=True).wait_ready() as daemon:
+        with Line(daemon.socket) as line:
+            line.ask("session/new", {"agentAlias": "default", "sessionId": "s"})
+            prompt = line.say("session/prompt", {"sessionId": "s", "prompt": "go"})
+            line.until("agent_message_chunk")
+            away = daemon.data.rename(tmp_path / "away")
+            daemon.data.symlink_to(daemon.data)  # no name below it means anything
+            daemon.signal(signal.SIGTERM)
+            assert line.answer(prompt)["result"]["stopReason"] == "cancelled"
+        assert daemon.ended() == 0, daemon.said
+    assert "stopping" in (away / "daemon.log").read_text()
 
 
 def test_turns_end_and_their_clients_are_told(tmp_path):

@@ -21,6 +21,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind
 from tests.cli.living import Living
+from tests.daemon.running import Daemon
 from tests.engine.tape import Tape
 from tests.host.test_tasks import begin
 from tests.timed import promised
@@ -298,6 +299,30 @@ def test_without_its_package_the_daemon_starts_all_the_same_and_says_so(tmp_path
     assert f"→ Install it: {adding('telemetry')}" in said
     log = (living.config / "data" / "daemon.log").read_text()
     assert "Telemetry needs a package that is not installed." in log
+
+
+WRONG = {
+    "OTEL_METRIC_EXPORT_INTERVAL": "-1",
+    "OTEL_PYTHON_EXPORTER_OTLP_HTTP_CREDENTIAL_PROVIDER": "nobody",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_the_sdk_cannot_take_does_not_keep_the_daemon_from_starting(
+    tmp_path: Path, name: str
+) -> None:
+    config = '[telemetry]\nenabled = true\nendpoint = "http://127.0.0.1:9"\n'
+    with Daemon(tmp_path, config=config, env={name: WRONG[name]}).wait_ready() as daemon:
+        assert daemon.stop() == 0
+    assert b"Telemetry could not begin" in daemon.said and b"Traceback" not in daemon.said
+
+
+def test_what_cannot_begin_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "-1")
+    before = set(threading.enumerate())
+    with pytest.raises(ValueError, match="interval"):
+        providers("http://127.0.0.1:9")
+    assert set(threading.enumerate()) == before
 
 
 @promised(6)

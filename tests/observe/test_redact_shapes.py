@@ -50,7 +50,8 @@ def test_hostile_texts_take_no_time_out_of_proportion() -> None:
     """Twice as long takes about twice the time, whatever patterns it almost is."""
     began = "-----BEGIN RSA PRIVATE KEY-----"
     for piece in (f"{began}\n", f"{began}{'A' * 70}", "A" * 70 + "\n", "Proc-Type: ", "fw_a1",
-                  "\\n", f"{began}\nProc-Type: x\n", "12345678:"):  # fmt: skip
+                  "\\n", f"{began}\nProc-Type: x\n", "12345678:", "glpat-",
+                  "xai-A", "SG.", "eyJ"):  # fmt: skip
         took = []
         for size in (20_000, 160_000):
             text = (began + piece * size)[:size]

@@ -90,3 +90,13 @@ async def test_the_shell_that_counts_changes_nothing_for_the_command(tmp_path: P
             )
         ]
     assert seen["bubblewrap"] == seen["none"]
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is missing")
+async def test_a_locale_that_is_not_installed_is_told_of_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "xx_YY.UTF-8")
+    said = await run(tmp_path, "bubblewrap", "echo =$LC_ALL=; env | grep -c ^LC_ALL")
+    assert said.count("cannot change locale") == 1
+    assert "=xx_YY.UTF-8=\n1\n" in said

@@ -296,3 +296,22 @@ async def test_a_file_locked_too_long_is_told(tmp_path: Path) -> None:
     await store.put("a", "b", b"c")
     other.close()
     await store.close()
+
+
+async def test_a_link_to_the_store_is_followed(tmp_path: Path) -> None:
+    """What belongs to the file lies beside it: sessions were in memory only, the link was moved."""
+    there, link = tmp_path / "disk", tmp_path / "s.db"
+    there.mkdir()
+    link.symlink_to(there / "real.db")
+    (there / "real.db").touch()
+    for name in ("one", "two"):
+        store, notices = open_store(link)
+        assert isinstance(store, SqliteStore) and notices == ()
+        assert {path.name for path in tmp_path.iterdir()} == {"disk", "s.db"}
+        await store.create(make_info(name), "owner")
+        await store.close()
+    (there / "real.db").write_bytes(b"no database at all, but long enough to be one" * 100)
+    store, notices = open_store(link)
+    assert isinstance(store, SqliteStore) and "was damaged" in notices[0]
+    await store.close()
+    assert link.is_symlink() and len(list(there.glob("real.db.corrupt-*"))) == 1

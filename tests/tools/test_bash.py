@@ -103,6 +103,16 @@ async def test_a_missing_directory_is_said(
     assert str(work) in refused.value.message
 
 
+async def test_a_directory_that_cannot_be_entered_is_not_called_missing(
+    use: Callable[..., Any], work: Path
+) -> None:
+    work.rmdir()
+    work.symlink_to(work)
+    with pytest.raises(BadInput, match="cannot be entered") as refused:
+        await use("bash", command="ls")
+    assert str(work) in refused.value.message and "is not there" not in refused.value.message
+
+
 async def test_progress_comes_while_it_runs(use: Any, work: Path, env: Env) -> None:
     saw = Saw(env)
     os.mkfifo(work / "go")

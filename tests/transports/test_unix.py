@@ -226,3 +226,21 @@ def test_doorkeeper(monkeypatch):
     assert [keeper(p) for p in (user, root, nobody)] == [True, False, False]
     assert not keeper(Peer("unix:unknown", "unix"))
     assert notes == ["admitted", "refused", "refused", "refused"]
+
+
+async def test_who_is_interrupted_while_it_begins_to_listen_leaves_no_socket(tmp_path, monkeypatch):
+    path = tmp_path / "s.sock"
+    begins = asyncio.Event()
+
+    async def stuck(*_, **__):
+        begins.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "create_unix_server", stuck, raising=False)
+    listening = asyncio.ensure_future(unix.listen(str(path), Cage()))
+    await begins.wait()
+    assert path.exists()
+    listening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await listening
+    assert not path.exists()

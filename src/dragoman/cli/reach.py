@@ -3,7 +3,7 @@
 from dragoman import TYPE_CHECKING
 from dragoman.client.address import socket_path
 from dragoman.client.plain import Plain
-from dragoman.client.problems import NotRunning, the_only
+from dragoman.client.problems import NotRunning, beginning, the_only
 from dragoman.engine.faults import Fault, UnknownAsk, UnknownSession
 
 from . import say
@@ -103,14 +103,14 @@ def session_id(on: "Host", given: str) -> str:
         return given
     except UnknownSession:
         pass  # not a whole id: look for one that begins so
-    return the_only([r["id"] for r in sessions(on) if r["id"].startswith(given)], given)
+    return the_only(beginning((row["id"] for row in sessions(on)), given), given)
 
 
 def ask_id(on: "Host", given: str) -> str:
     """The whole id of an open approval for a beginning of one."""
     rows = on.call("dragoman/approvals", {"pending": True})["approvals"]
     ids = [row["ask"]["id"] for row in rows]
-    found = [one for one in ids if one.startswith(given)]
+    found = beginning(ids, given)
     if given in ids or not found:
         return given  # the host says what is wrong with it
     if len(found) > 1:

@@ -5,7 +5,7 @@ from dragoman.engine import faults
 from dragoman.engine.faults import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
 
@@ -36,6 +36,11 @@ def no_text(problem: UnicodeEncodeError) -> Fault:
     after = problem.object[problem.start :].partition('"')[0][:20]
     shown = f"{before}{after}".encode("ascii", "backslashreplace").decode()
     return faults.BadInput(f"This is no UTF-8 text: {shown}.", "Write it in UTF-8.")
+
+
+def beginning(known: "Iterable[str]", given: str) -> list[str]:
+    """Those that begin as it was given; an empty word, as of a script's variable, begins none."""
+    return [one for one in known if given and one.startswith(given)]
 
 
 def the_only(found: "Sequence[str]", given: str) -> str:

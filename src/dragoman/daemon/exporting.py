@@ -24,11 +24,14 @@ def providers(endpoint: str) -> tuple[TracerProvider, MeterProvider]:
     own = {"service.name": "dragoman", "service.version": __version__}
     given = OTELResourceDetector().detect().attributes  # OTEL_SERVICE_NAME and the like go first
     resource = Resource.create({**own, **given})
-    with in_this_process_alone():
+    with in_this_process_alone(), contextlib.ExitStack() as undo:
         traces = TracerProvider(resource=resource, shutdown_on_exit=False)
+        undo.callback(traces.shutdown)  # its thread, when the rest cannot be made
         traces.add_span_processor(BatchSpanProcessor(spans))
         readers = [PeriodicExportingMetricReader(figures)]
-        return traces, MeterProvider(readers, resource=resource, shutdown_on_exit=False)
+        made = MeterProvider(readers, resource=resource, shutdown_on_exit=False)
+        undo.pop_all()
+        return traces, made
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from dragoman.holding import Holder
 from dragoman.host import lock
 from dragoman.host.compose import Composed
 from dragoman.host.desks import Desks
+from dragoman.observe.aloud import aloud
 from dragoman.observe.log import get_log
 from dragoman.settings import places
 from dragoman.wire.link import Hearer, Link, Opener, Peer
@@ -101,7 +102,7 @@ class Listening:
                     # A shared folder may be another user's: our own sockets do without it.
                     if pair in spare or (pair in native and isinstance(fault, Refused)):
                         self._taken.add(pair)
-                        print(f"dragoman: left out: {fault}", file=sys.stderr)
+                        aloud(f"dragoman: left out: {fault}")
                         log.warning("cannot listen", path=pair[1], problem=str(fault))
                     elif pair in native and isinstance(fault, InUse):
                         hint = "Stop that program, or leave --native (listen.native) out."

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from functools import partial
 from itertools import count
 from time import monotonic_ns
@@ -23,6 +24,7 @@ from dragoman.host.compose import Composed, compose
 from dragoman.host.config import LiveConfig
 from dragoman.host.desks import Desks
 from dragoman.host.leftovers import keep_tidy
+from dragoman.observe.aloud import aloud
 from dragoman.observe.feed import Feed
 from dragoman.observe.log import get_log
 from dragoman.settings import login
@@ -68,7 +70,7 @@ class Daemon:
         self.stopped = asyncio.Event()
         self.forced = False
         self.code = 0
-        self._store = Belongings(composed.door.facts.store_file)
+        self._store = Belongings(*_store_files(composed.door.facts.store_file))
         self._feed = Feed()
         self._tasks: list[asyncio.Task[Any]] = []
         self._gateway: Gate | None = None
@@ -256,7 +258,7 @@ class Daemon:
         if not lost:
             return False
         said = f"{lost[0]} was removed or replaced while the daemon ran: it ends."
-        print(f"dragoman: {said}", file=sys.stderr, flush=True)
+        aloud(f"dragoman: {said}")
         log.error(said, lost=len(lost))
         self.code = 1
         self.stop()
@@ -349,23 +351,34 @@ class Daemon:
     # --- the end ---
 
     async def close(self) -> None:
-        """Stop accepting, end turns within the grace period, commit, free everything."""
+        """Stop accepting, end turns within the grace period, commit, free everything.
+
+        What fails does not spare the rest its end.
+        """
         notify("STOPPING=1")
-        await self.listening.close()
-        for task in self._tasks:
-            task.cancel()
-        for kept in self._apps.values():
-            await kept.stop()
+        async with AsyncExitStack() as last_to_first:
+            later = last_to_first.push_async_callback
+            last_to_first.callback(self.listening.release)
+            later(self.composed.close)
+            last_to_first.callback(self._feed.close)
+            if self._tracing is not None:
+                later(self._tracing.close)
+            if self._gateway is not None:
+                later(self._gateway.close)
+            later(self._dismiss)
+            later(self.desks.close)  # they say goodbye, so before the links are flushed and closed
+            later(self._end_turns)
+            for kept in self._apps.values():
+                later(kept.stop)
+            for task in self._tasks:
+                task.cancel()
+            await self.listening.close()
+
+    async def _end_turns(self) -> None:
         await self.composed.host.stop(0.0 if self.forced else _GRACE_SECONDS)
-        await self.desks.close()  # they say goodbye, so before the links are closed and flushed
+
+    async def _dismiss(self) -> None:
         await self.guests.dismiss(0.0 if self.forced else _FAREWELL_SECONDS)
-        if self._gateway is not None:
-            await self._gateway.close()
-        if self._tracing is not None:
-            await self._tracing.close()
-        self._feed.close()
-        await self.composed.close()
-        self.listening.release()
 
 
 class _LateTaps:
@@ -401,6 +414,15 @@ def _give_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:  # glibc's; others do it by themselves
         trim(0)
+
+
+def _store_files(path: str) -> tuple[str, ...]:
+    """What must stay as it is while we run; nothing where sessions are not kept in a file."""
+    if not path:
+        return ()
+    from dragoman.store.file import parts
+
+    return parts(path)
 
 
 def _stamp(path: str) -> tuple[int, int, int]:
@@ -448,7 +470,7 @@ async def serve(args: DaemonFlags) -> int:
     """Run a daemon until it is told to stop; returns the exit code."""
     composed = await compose(config_dir=args.config_dir, for_daemon=True)
     for notice in composed.notices:
-        print(f"dragoman: {notice}", file=sys.stderr)
+        aloud(f"dragoman: {notice}")
     daemon = Daemon(
         composed, ephemeral=args.ephemeral, gateway=not args.no_gateway, native=args.native
     )
@@ -458,7 +480,7 @@ async def serve(args: DaemonFlags) -> int:
         await daemon.start()
         spare_memory()
         notify("READY=1")
-        print("ready", file=sys.stderr, flush=True)
+        aloud("ready")
         log.info("ready", version=composed.door.facts.version, pid=os.getpid())
         await daemon.stopped.wait()
         log.info("stopping")

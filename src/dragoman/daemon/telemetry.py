@@ -127,7 +127,11 @@ class Telemetry:
         """Send to the configured collector."""
         made = cls(*providers(settings.endpoint), contents=settings.contents)
         capture()  # what the SDK says of a collector that is away
-        await made.attach(door)
+        try:
+            await made.attach(door)
+        except BaseException:
+            await made.close()
+            raise
         return made
 
     async def attach(self, door: "Door") -> None:

@@ -2,10 +2,10 @@
 
 import asyncio
 import importlib
-import sys
 from typing import TYPE_CHECKING
 
 from dragoman.engine.door import Door
+from dragoman.observe.aloud import aloud
 from dragoman.observe.log import get_log
 from dragoman.settings.host import Telemetry as Settings
 
@@ -46,11 +46,15 @@ class Tracing:
 
             hint = f"Install it: {adding('telemetry')}"
             said = "Telemetry needs a package that is not installed."
-            print(f"dragoman: {said} {hint}", file=sys.stderr, flush=True)
+            aloud(f"dragoman: {said} {hint}")
             log.error(said, problem=problem, hint=hint)
         except ValueError as problem:  # the SDK could not read a variable of the environment
             said = "Telemetry could not begin: a variable OTEL_… is wrong."
-            print(f"dragoman: {said}", file=sys.stderr, flush=True)
+            aloud(f"dragoman: {said} {problem}")
+            log.error(said, problem=problem)
+        except Exception as problem:  # of the SDK, its parts, or the store: we do without figures
+            said = "Telemetry could not begin."
+            aloud(f"dragoman: {said} {problem}")
             log.error(said, problem=problem)
         else:
             log.info("telemetry begins", endpoint=wanted.endpoint, contents=wanted.contents)

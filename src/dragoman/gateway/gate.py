@@ -5,14 +5,15 @@ import contextlib
 import errno
 import os
 import socket
-import sys
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dragoman.engine.faults import BadInput, Fault
+from dragoman.observe.aloud import aloud
 from dragoman.observe.log import get_log
+from dragoman.transports.unix import remove_if_same
 
 from . import tokens, upgrade
 from .auth import HEADER, Auth
@@ -95,6 +96,7 @@ class Gate:
                         for passing in (False, True)}  # fmt: skip
         self._http: Client | None = None
         self._address_file = ""
+        self._address_mark = (0, 0)  # which file that is
 
     @property
     def settings(self) -> "Gateway":
@@ -219,8 +221,9 @@ class Gate:
         handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "wb") as file:
             file.write(msgspec.json.encode(row))
+            made = os.fstat(handle)
         os.replace(fresh, path)
-        self._address_file = path
+        self._address_file, self._address_mark = path, (made.st_dev, made.st_ino)
 
     async def _show_code(self) -> None:
         """The code is for the first one only: whoever has paired makes others."""
@@ -252,7 +255,7 @@ class Gate:
         return {**linked, "expires_in": tokens.LINK_SECONDS}
 
     def _say(self, text: str) -> None:
-        print(f"dragoman: {text}", file=sys.stderr, flush=True)
+        aloud(f"dragoman: {text}")
 
     async def close(self) -> None:
         """Stop listening, end what is open."""
@@ -271,8 +274,7 @@ class Gate:
             connection.abort()
         if self._http is not None:
             await self._http.close()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._address_file)
+        remove_if_same(self._address_file, self._address_mark)
 
     # --- the server's side (server.Rules) ---
 

@@ -155,7 +155,7 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
             said = f"{wrong[0]}: sessions will not survive"
             yield Row("error", "store", said, f"{wrong[1]}, or set store.path.")
         return
-    yield from _aside(path)
+    yield from _aside(os.path.realpath(path))
     try:
         found = os.stat(path)
     except FileNotFoundError:

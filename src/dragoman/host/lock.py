@@ -35,8 +35,8 @@ class Lock:
         """Give the right up."""
         if self._fd >= 0:
             path = lock_path(self.socket_path)
-            if _is_there(path, self._fd):
-                with suppress(OSError):  # a folder that is not ours to change any more
+            with suppress(OSError):  # a folder that is not ours to look at or change any more
+                if _is_there(path, self._fd):
                     os.unlink(path)
             os.close(self._fd)
             self._fd = -1

@@ -18,9 +18,10 @@ _PATTERNS = (
     r"\b(?:gsk|hf|npm|r8)_[A-Za-z0-9]{30,}",
     r"\b(?:whsec|dop_v1|sntrys)_[A-Za-z0-9+/=_-]{20,}",
     r"\b(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{12,}",
-    # Words have no capitals or no digits.
+    # Words have no capitals or no digits. What is looked for in them is near: else a long row of
+    # such beginnings would take the square of its length.
     r"\b(?:glpat|xai|pypi|xapp|lin_api|tvly|pplx|nvapi|fw)[-_]"
-    r"(?=[A-Za-z_-]*[0-9])(?=[a-z0-9_-]*[A-Z])[A-Za-z0-9_-]{20,}",
+    r"(?=[A-Za-z_-]{0,80}[0-9])(?=[a-z0-9_-]{0,80}[A-Z])[A-Za-z0-9_-]{20,}",
     r"\bdapi[0-9a-f]{32}\b",
     r"\bya29\.[A-Za-z0-9_-]{20,}",
     r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",

@@ -101,8 +101,8 @@ class Bubblewrap(Sandbox):
         if program:
             argv += ["--seccomp", str(fd)]
         sign = Sign()
-        inner = sign.counting(launch.argv) if launch.leaves else launch.argv
-        argv += ["--json-status-fd", str(sign.fd), "--", *inner]
+        argv += ["--json-status-fd", str(sign.fd)]
+        argv += sign.counting(launch) if launch.leaves else ["--", *launch.argv]
         before = launch.preexec
 
         def preexec() -> None:

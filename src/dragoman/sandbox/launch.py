@@ -1,6 +1,7 @@
 """The seam between tools and sandboxes: it may change how a child process is started."""
 
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 # ends the command first, which may have something to do before that.
 _COUNT = """SHLVL=$((SHLVL - 1))
 exec {said}>&2 2>/dev/null
+LOCALE
 trap : HUP INT TERM
 "$@" 2>&$said {said}>&- TALLY>&-
 code=$? count=0
@@ -46,14 +48,24 @@ class Sign:
         self.tally = kernel.memory_file("tally")
 
     def __del__(self) -> None:
-        os.close(self.fd)
-        os.close(self.tally)
+        for name in self.__slots__:
+            if hasattr(self, name):  # not when there was no descriptor left for it
+                os.close(getattr(self, name))
 
-    def counting(self, argv: tuple[str, ...]) -> tuple[str, ...]:
-        """The command line of a shell, and around it the same shell, which counts what is left."""
+    def counting(self, launch: "Launch") -> list[str]:
+        """Bubblewrap's last words: a shell, and around it the same one, which counts what is left.
+
+        A locale that is not installed is told of by each shell that begins with it, so the outer
+        one takes it up where nobody hears that.
+        """
+        argv, locale = launch.argv, launch.env.get("LC_ALL")
         if os.path.basename(argv[0]) != "bash":
-            return argv  # another may drop variables, or not know descriptors beyond 9
-        return (*argv[:-1], _COUNT.replace("TALLY", str(self.tally)), argv[0], *argv)
+            return ["--", *argv]  # another may drop variables, or not know descriptors beyond 9
+        script = _COUNT.replace("TALLY", str(self.tally))
+        if locale is None:
+            return ["--", *argv[:-1], script.replace("LOCALE", ":"), argv[0], *argv]
+        script = script.replace("LOCALE", f"export LC_ALL={shlex.quote(locale)}")
+        return ["--unsetenv", "LC_ALL", "--", *argv[:-1], script, argv[0], *argv]
 
     def left(self) -> int:
         """How many processes the command left in the background; 0 where nobody has counted."""

@@ -26,6 +26,21 @@ DAMAGED = b"hurt"
 _IN_USE = (("", 0x40000002, 510), ("-shm", 128, 1))
 
 
+def parts(path: str) -> tuple[str, ...]:
+    """The database, and what lies beside it and belongs to it while it is open.
+
+    Without its log a crash loses all that is not yet in the file itself; without the others, the
+    next process that opens it believes itself alone.
+    """
+    real = followed(path)
+    return (path, f"{real}-wal", f"{real}-shm", f"{real}.lock")
+
+
+def followed(path: str) -> str:
+    """The file that a link leads to: what belongs to a database lies beside that."""
+    return os.path.realpath(path) if os.path.islink(path) else path
+
+
 class Damaged(StoreFailed):
     """The file is no database, or a broken one."""
 
@@ -75,9 +90,9 @@ class Claim:
 
     def release(self, *, clean: bool) -> None:
         """Leave; the last one that leaves a sound file takes the mark away."""
-        if clean and self._alone() and self._is_there():
-            if os.pread(self._file, len(OPEN), 0) != DAMAGED:
-                with suppress(OSError):  # it stays: the next one takes a short look, no more
+        if clean and self._alone() and os.pread(self._file, len(OPEN), 0) != DAMAGED:
+            with suppress(OSError):  # it stays: the next one takes a short look, no more
+                if self._is_there():
                     os.unlink(self._path)
         os.close(self._file)
 

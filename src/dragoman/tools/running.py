@@ -145,8 +145,7 @@ class CommandRun:
                     "Write it to a file with write, and run that.",
                 ) from error
             if isinstance(error, OSError) and error.filename == self.launch.cwd:
-                gone = f"The folder to run this in is not there: {self.launch.cwd}"
-                raise BadInput(gone, "Make it again, or begin a session elsewhere.") from error
+                raise _no_folder(error) from error
             raise BadInput(f"start: {error}") from error
         except subprocess.SubprocessError as error:
             why = f": {error}" if str(error) else ""
@@ -262,6 +261,15 @@ class CommandRun:
 def _of_walls(said: bytes) -> bool:
     """Whether this may be all that is said, and why the walls could not be put up."""
     return len(said) < _WORDS and (said.startswith(_BWRAP) or _BWRAP.startswith(said))
+
+
+def _no_folder(error: OSError) -> BadInput:
+    """What is wrong with the folder that a command was to run in."""
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        what = f"The folder to run this in is not there: {error.filename}"
+        return BadInput(what, "Make it again, or begin a session elsewhere.")
+    what = f"The folder to run this in cannot be entered: {error.filename} ({error.strerror})"
+    return BadInput(what, "Repair it, or begin a session elsewhere.")
 
 
 def _last_words(pipe: int) -> str:

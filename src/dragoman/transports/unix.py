@@ -65,6 +65,7 @@ async def listen(
     """
     prepare_for(path)
     sock = bind(path)
+    inode = (0, 0)
     try:
         found = os.lstat(path)
         inode = (found.st_dev, found.st_ino)
@@ -79,6 +80,7 @@ async def listen(
             partial(Pump, terms), sock=sock, backlog=BACKLOG
         )
     except BaseException:
+        remove_if_same(path, inode)
         sock.close()
         raise
     return Listener(path, server, inode)
@@ -101,13 +103,16 @@ def bind(path: str) -> socket.socket:
 
 
 def remove_if_same(path: str, inode: tuple[int, int]) -> bool:
-    """Remove a socket's path unless it has become somebody else's."""
+    """Remove what we made there, unless it has become somebody else's; True when it is removed.
+
+    In a folder that is not ours to change any more it stays, and is found stale.
+    """
     try:
         found = os.lstat(path)
         if (found.st_dev, found.st_ino) != inode:
             return False
         os.unlink(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return False
     return True
 

@@ -6,6 +6,7 @@ from time import time
 from uuid import uuid4
 
 from dragoman.client.host import HostClient
+from dragoman.client.problems import beginning
 from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Event, TurnBegan
 from dragoman.engine.faults import Fault, NothingRunning
@@ -189,7 +190,7 @@ class ShownSession:
         """The whole id for a beginning of one. Raises the host's Fault."""
         host = await self.link.ready()
         rows = await host.list(limit=10_000, archived=None)
-        found = [row.id for row in rows if row.id.startswith(given)]
+        found = beginning((row.id for row in rows), given)
         return found[0] if len(found) == 1 else given
 
 

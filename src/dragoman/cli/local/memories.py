@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from dragoman.agents.memory import Memories, Memory
+from dragoman.client.problems import beginning
 from dragoman.engine.faults import BadInput, UnknownAgent
 from dragoman.engine.visible import many
 from dragoman.settings import profiles
@@ -59,7 +60,7 @@ def forget(config_dir: str | None, given: str, agent: str | None) -> tuple[str, 
     Raises BadInput when several begin so, or none does.
     """
     known = {row["key"] for row in entries(config_dir, agent)}
-    found = [given] if given in known else [key for key in known if key.startswith(given)]
+    found = [given] if given in known else beginning(known, given)
     if len(found) > 1:
         raise BadInput(f"{many(len(found), 'memory', 'memories')} begin with {given}.", _MORE)
     if not found:

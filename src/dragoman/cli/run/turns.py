@@ -10,7 +10,7 @@ from uuid import uuid4
 import msgspec
 
 from dragoman.cli.dialogue import Decision
-from dragoman.client.problems import NotRunning, no_text, the_only
+from dragoman.client.problems import NotRunning, beginning, no_text, the_only
 from dragoman.engine import events as ev
 from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Ask, Mode, Who
@@ -229,7 +229,7 @@ async def whole(
         await look(given)
         return given
     except UnknownSession:
-        found = [one for one in await ids() if one.startswith(given)]
+        found = beginning(await ids(), given)
     return the_only(found, given)
 
 

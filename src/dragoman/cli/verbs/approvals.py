@@ -2,7 +2,7 @@
 
 import sys
 
-from dragoman.client.problems import ConnectionGone
+from dragoman.client.problems import ConnectionGone, beginning
 from dragoman.engine.faults import BadInput
 
 from .. import reach, say
@@ -94,7 +94,7 @@ def _remove(args: Args) -> int:
         raise BadInput("Which rule?", "List them: dragoman approvals rules.")
     with reach.host(args) as host:
         rules = [rule["id"] for rule in host.call("dragoman/rules", {})["rules"]]
-        found = [one for one in rules if one.startswith(args.id)]
+        found = beginning(rules, args.id)
         if len(found) > 1 and args.id not in found:
             raise BadInput(f"{len(found)} rules begin with {args.id}.", "Write more of it.")
         chosen = args.id if args.id in found or not found else found[0]
