@@ -241,7 +241,6 @@ def test_apps_lists_what_is_installed_kept_and_outside(
         ],
         "connected": [{"id": "@b/c", "state": "ready", "capabilities": ["tool:t"]}],
     }
-    (tmp_path / "config.toml").write_text('[openclawos.apps."@a/k"]\ncommand = "x"\n')
     assert apps.run(args(sub="list", config_dir=str(tmp_path), json=True)) == 0
     found = {row["id"]: row for row in json.loads(capsys.readouterr().out)["apps"]}
     assert found["@a/k"]["problem"] == "exit 1" and found["@b/c"]["state"] == "outside"
