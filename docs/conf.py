@@ -16,6 +16,9 @@ html_theme_options = {"footer_icons": []}
 html_copy_source = False
 html_show_sourcelink = False
 html_static_path: list[str] = []
+# A page that was opened as a file may read no other: there the search shows titles alone.
+_TITLES = 'if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;'
+html_js_files = [(None, {"body": _TITLES})]
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 suppress_warnings = ["myst.header", "misc.highlighting_failure"]

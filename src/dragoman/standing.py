@@ -15,6 +15,11 @@ def in_place_of_folder(path: str) -> tuple[str, str] | None:
     return _odd(path, folder=True)
 
 
+def led_to(path: str) -> str:
+    """The file that a link leads to: SQLite keeps its log beside that one. Others as they are."""
+    return os.path.realpath(path) if os.path.islink(path) and os.path.exists(path) else path
+
+
 def _odd(path: str, *, folder: bool) -> tuple[str, str] | None:
     at = os.path.abspath(path)
     while True:

@@ -114,6 +114,10 @@ def test_zsh_script_is_well_formed() -> None:
     assert "local path" not in script, "path is $PATH in zsh"
 
 
+def test_zsh_tells_times_as_they_are_written() -> None:
+    assert ":a time: 2026-01-31T12:00, 12:30, or: in 2h'" in MAKERS["zsh"](table.commands())
+
+
 def test_fish_script_is_one_complete_command_per_line() -> None:
     script = MAKERS["fish"](table.commands())
     for line in script.splitlines()[1:]:

@@ -504,7 +504,7 @@ def test_a_report_has_neither_prompts_nor_the_long_parts_of_addresses(
         '[agents.default]\nsystem_prompt = "hunter-1 rules"\n'
         '[agents.other]\nappend_system_prompt = ["hunter-2", "x"]\n'
         '[mcp.x]\nurl = "https://127.0.0.1:1/v1/hook/hunter3hunter3hunter3"\n'
-        '[gateway.callbacks.chat]\nurl = "https://127.0.0.1:1/services/T0/hunter4hunter4hunter4/x"\n'
+        '[gateway.callbacks.chat]\nurl = "https://127.0.0.1:1/services/T0/hunter4hunter4hunter4/x?a=hunter5hunter5hunter5"\n'
         '[telemetry]\nendpoint = "http://127.0.0.1:1/hunter5hunter5hunter5?a=b"\n'
     )
     (tmp_path / "data").mkdir()
@@ -515,4 +515,4 @@ def test_a_report_has_neither_prompts_nor_the_long_parts_of_addresses(
     text = report.read_text()
     assert "hunter" not in text
     assert '"system_prompt": "(14 characters)"' in text and "(9 characters)" in text
-    assert "https://127.0.0.1:1/v1/hook/***" in text and "services/T0/***/x" in text
+    assert "https://127.0.0.1:1/v1/hook/***" in text and "services/T0/***/x?a=***" in text

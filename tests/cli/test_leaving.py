@@ -11,14 +11,16 @@ import pytest
 from dragoman.cli.leaving import leaving_in_order, undisturbed
 
 MADE = """
-import os, signal, sys
+import os, select, signal, sys
 from dragoman.cli.leaving import leaving_in_order
 from tempfile import TemporaryDirectory
 if sys.argv[2] == "ignored":
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 with leaving_in_order(), TemporaryDirectory(dir=sys.argv[1]):
     print("there", flush=True)
-    sys.stdin.readline()
+    # Python looks for a signal when a call returns: one just before a call that blocks would wait.
+    while not select.select([sys.stdin], [], [], 0.1)[0]:
+        pass
 print("over", flush=True)
 """
 

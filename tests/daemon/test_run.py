@@ -280,3 +280,28 @@ def test_ctrl_c_at_a_question_cancels(tmp_path):
     terminal.type(b"\x03")
     assert terminal.end() == 130
     assert not (work(tmp_path) / "made").exists() and b"Traceback" not in terminal.seen
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_store_that_lies_elsewhere_is_closed_to_tools_too(tmp_path, linked):
+    away = tmp_path / "away"
+    away.mkdir()
+    store, config = away / "mine.db", '[agents.default]\nmodel = "demo/demo"\n'
+    if linked:
+        data = tmp_path / "config" / "data"
+        data.mkdir(parents=True)
+        store.touch(mode=0o600)
+        (data / "sessions.db").symlink_to(store)
+    else:
+        config += f'[store]\npath = "{store}"\n'
+    told = run(tmp_path, "hello", config=config)
+    assert told.returncode == 0, told.stderr
+    read = run(tmp_path, f"run cat {store}", "--approve", "all")
+    assert f"{store} belongs to dragoman itself" in read.stdout.decode()
+    # A name that no question can tell: the sandbox keeps it.
+    words = (
+        f"run cd {tmp_path}/aw*; head -c 6 min*b; for i in *; do echo x >> $i || echo kept $i; done"
+    )
+    done = run(tmp_path, words, "--approve", "all").stdout.decode()
+    assert "kept mine.db" in done and "kept mine.db-wal" in done
+    assert "SQLite" not in done

@@ -6,11 +6,13 @@ import os
 import shutil
 import socket
 import sys
+import venv
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.engine.tape import ME, Tape
+from tests.sandbox.test_veil import Env
 
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text, text_of
@@ -18,8 +20,12 @@ from dragoman.engine.host import OpenSpec
 from dragoman.engine.traits import Given
 from dragoman.host.cells import given_away
 from dragoman.host.compose import compose
+from dragoman.policy.paths import Boundary
+from dragoman.sandbox.bubblewrap import Bubblewrap
+from dragoman.sandbox.landlock import Landlock
 from dragoman.settings.load import load
 from dragoman.testing.script import Scripted, call
+from dragoman.tools.registry import Registry
 
 HERE = Path(__file__).parent
 TRIALS = str(HERE / "trials.py")
@@ -168,3 +174,22 @@ def test_trust_is_said_at_start(tmp_path: Path) -> None:
     assert said == [
         "agents.a.trust_with_daemon", "mcp.b.trust_outside_sandbox", "sandbox.trust_unix_sockets",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+async def test_python_of_a_virtual_environment_in_path_starts(
+    backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("work", "home"):
+        (tmp_path / folder).mkdir()
+    made = tmp_path / "kept/env"
+    venv.create(made, symlinks=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", f"{made}/bin:{os.environ['PATH']}")
+    walls = Boundary(str(tmp_path / "work"))
+    confine = Landlock() if backend == "landlock" else Bubblewrap()
+    tool = Registry(lambda env: walls, confine=lambda: confine).toolbox().find("bash")
+    assert tool is not None
+    command = {"command": "python3 -c 'import sys; print(sys.prefix)'"}
+    said = await tool.run(command, Env(tmp_path / "work"))  # type: ignore[arg-type]
+    assert f"\n{made}\n" in text_of(said.content)

@@ -238,6 +238,35 @@ async def test_two_stores_share_a_file(tmp_path: Path) -> None:
     await two.close()
 
 
+async def test_a_store_behind_a_link_is_the_one_that_the_link_leads_to(tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    away.mkdir()
+    (tmp_path / "s.db").symlink_to("away/real.db")
+    (away / "real.db").touch(mode=0o600)
+    for name in ("s1", "s2"):  # a new file, and one with something in it
+        linked, told = open_store(tmp_path / "s.db")
+        assert linked.durable and not told
+        straight = SqliteStore(away / "real.db")
+        await linked.create(make_info(name), "one")
+        assert (await straight.info(name)) is not None
+        assert sorted(os.listdir(tmp_path)) == ["away", "s.db"]
+        await linked.close()
+        await straight.close()
+    assert os.listdir(away) == ["real.db"]
+
+
+async def test_a_damaged_store_behind_a_link_is_moved_with_its_log(tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    away.mkdir()
+    (tmp_path / "s.db").symlink_to("away/real.db")
+    (away / "real.db").write_bytes(b"no database " * 1000)
+    store, told = open_store(tmp_path / "s.db")
+    assert store.durable and f"{away}/real.db.corrupt-" in told[0]
+    await store.close()
+    assert (tmp_path / "s.db").is_symlink() and (away / "real.db").stat().st_size
+    assert sum(name.startswith("real.db.corrupt-") for name in os.listdir(away)) == 1
+
+
 SHARED = """
 import asyncio, sys
 from dragoman.store.sqlite import SqliteStore

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AgentProfile
 from dragoman.host.installed import own_code
+from dragoman.host.stores import files_of
 from dragoman.settings import profiles
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places
@@ -47,7 +48,8 @@ class Cells:
         self._settings = settings
         roles = os.path.join(places.config_dir, "agents")
         # What is ours alone.
-        self.protected = (places.config_file, places.data_dir, roles, places.bridge_token)
+        own = (places.config_file, places.data_dir, roles, places.bridge_token)
+        self.protected = (*own, *files_of(settings(), places))  # the store may lie elsewhere
         self._private = private
         self._bounds = bounds
 

@@ -26,7 +26,7 @@ from dragoman.host.owner import is_alive, this_process
 from dragoman.host.recollection import Recollection
 from dragoman.host.roster import Roster
 from dragoman.host.servers import Servers
-from dragoman.host.stores import file_of, open_store
+from dragoman.host.stores import file_of, files_of, open_store
 from dragoman.observe.log import get_log
 from dragoman.policy.budget import Budgets
 from dragoman.providers.registry import ModelRegistry, ProviderConfig
@@ -289,8 +289,7 @@ def _keeper(
     from dragoman.checkpoints.keeper import Keeper
     from dragoman.checkpoints.looking import LookLimits
 
-    store = file_of(settings, where)
-    own = (where.data_dir, *(store + end for end in ("", "-wal", "-shm", ".lock")))
+    own = (where.data_dir, *files_of(settings, where))
     limits = LookLimits(given.max_files, given.max_file_bytes, own=own)
     path = os.path.join(where.data_dir, "checkpoints.db")
     keeper = Keeper(path, limits, given.max_bytes)

@@ -1,6 +1,7 @@
 """Which store the settings name, opened."""
 
 import os
+from glob import escape, glob
 from typing import TYPE_CHECKING
 
 from dragoman.engine.faults import BadInput
@@ -10,6 +11,7 @@ from dragoman.settings.host import Fleet
 from dragoman.settings.load import Loaded, load, load_or_defaults
 from dragoman.settings.model import Settings
 from dragoman.settings.places import Places, absolute
+from dragoman.standing import led_to
 
 if TYPE_CHECKING:
     from dragoman.store.postgres.changes import Node
@@ -26,13 +28,27 @@ def database_of(settings: Settings) -> str:
 
 
 def file_of(settings: Settings, where: Places) -> str:
-    """The file that sessions live in, from the root on, wherever we were started; or `:memory:`."""
+    """The file that sessions live in, from the root on, wherever we were started; or `:memory:`.
+
+    Of a link it is what that leads to: the log, the marks and damaged copies lie beside it.
+    """
     given = settings.store.path
     if given == MEMORY:
         return given
     if given == "~" or given.startswith("~/"):
-        return absolute(given, os.environ)
-    return os.path.abspath(os.path.join(where.data_dir, given or USUAL))
+        return led_to(absolute(given, os.environ))
+    return led_to(os.path.abspath(os.path.join(where.data_dir, given or USUAL)))
+
+
+def files_of(settings: Settings, where: Places) -> tuple[str, ...]:
+    """The file, all that lies beside it and damaged copies that were moved aside; none: no file."""
+    path = file_of(settings, where)
+    if path == MEMORY or database_of(settings):
+        return ()
+    return (
+        *(path + end for end in ("", "-wal", "-shm", ".lock")),
+        *glob(f"{escape(path)}.corrupt-*"),
+    )
 
 
 def kept_at(where: Places) -> Loaded:

@@ -295,6 +295,7 @@ def _programs(env: Mapping[str, str]) -> Iterator[str]:
         prefix, name = os.path.split(real)
         if name not in ("bin", "sbin", "shims") or prefix in ("/", home):
             continue
+        yield os.path.join(prefix, "pyvenv.cfg")  # without it, a virtual environment does not start
         personal = prefix == os.path.join(home, ".local")  # its `share` holds people's data
         for library in _LIBRARIES:
             if not (personal and library in ("share", "versions")):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.engine.faults import Fault, StoreFailed
 from dragoman.engine.info import Page, SessionInfo, SessionQuery
 from dragoman.engine.ports import Batch, Entry
+from dragoman.standing import led_to
 
 from . import changes, file
 from .lists import find_newest, find_page
@@ -58,7 +59,7 @@ class SqliteStore(SqlStore):
         group: int = GROUP,
         idle: float = IDLE,
     ) -> None:
-        self.path = os.path.abspath(path)
+        self.path = led_to(os.path.abspath(path))
         self._closed = False
         self._looked = 0.0
         self._seen = (0, 0)
@@ -225,7 +226,7 @@ def open_store(
         from .memory import MemoryStore
 
         return MemoryStore(), ()
-    path = os.path.abspath(path)
+    path = led_to(os.path.abspath(path))
     try:
         return SqliteStore(path, synchronous=synchronous), ()
     except Foreign:

@@ -22,7 +22,7 @@ _OURS = ("dragoman", "msgspec", "uvloop", "httptools", "textual", "websockets", 
 _CELL = 64 * 1024  # characters of one part
 # A long part of an address's path: webhooks and some servers have their secret there.
 _ADDRESS = re.compile(r"\bhttps?://[^\s\"'<>]+")
-_LONG_PART = re.compile(r"(?<=[^/]/)[\w~%+=.-]{16,}")
+_LONG_PART = re.compile(r"(?<=[^/]/)[\w~%+=.-]{16,}|(?<=[?&#=])[\w~%+.-]{16,}")
 _SHORTEST = 6  # characters of a secret that is looked for everywhere; "yes" would hide too much
 
 

@@ -213,7 +213,8 @@ def _rows(command: Command) -> list[tuple[str, str]]:
 
 
 def _described(rows: list[tuple[str, str]]) -> str:
-    return " ".join(_quoted(f"{name}:{text.replace(':', ' -')}") for name, text in rows)
+    # The first colon ends the name; those behind it are text.
+    return " ".join(_quoted(f"{name}:{text}") for name, text in rows)
 
 
 def _quoted(text: str) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _decode = msgspec.json.Decoder(Envelope).decode
 _NOTHING = Envelope()
 DEEPEST = 10_000  # as far as zot's own reader goes; nothing that deep is looked at by any command
+_TOO_DEEP = f"nested deeper than {DEEPEST} levels, or not closed"
 _KEPT = 64  # levels of a line that nests deeper than our reader goes
 _TOKENS = rb'(?s)"(?:[^"\\]|\\.)*"|[][{}]'
 _CLOSING = {b"]": b"[", b"}": b"{"}
@@ -253,6 +254,9 @@ def read(lines: list[bytes]) -> list[ZotCommand | Odd]:
                     found.append(Odd(f"malformed json: {looked}"))
                     continue
                 envelope = looked
+        if _is_too_deep(line):
+            found.append(Odd(f"malformed json: {_TOO_DEEP}"))
+            continue
         if not (envelope.type and envelope.id) and any(name in line for name in _SPELLINGS):
             line, envelope = _lower_keys(line, envelope)
         command = envelope.type or ""
@@ -267,7 +271,7 @@ def _second_look(line: bytes, trouble: Exception) -> tuple[bytes, Envelope | str
     if isinstance(trouble, RecursionError) or is_deep(line):
         flat = flattened(line)
         if flat is None:
-            return line, f"nested deeper than {DEEPEST} levels, or not closed"
+            return line, _TOO_DEEP
         line = flat
     try:
         if isinstance(trouble, RecursionError):
@@ -278,6 +282,13 @@ def _second_look(line: bytes, trouble: Exception) -> tuple[bytes, Envelope | str
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as again:
         trouble = again
     return line, str(trouble)
+
+
+def _is_too_deep(line: bytes) -> bool:
+    """Whether what our reader understood nests too deeply: how far it goes is Python's matter."""
+    if len(line) <= 2 * DEEPEST or line.count(b"[") + line.count(b"{") <= DEEPEST:
+        return False
+    return flattened(line) is None
 
 
 def flattened(line: bytes) -> bytes | None:
