@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.engine.faults import BadInput, Fault
+from dragoman.engine.faults import BadInput, Fault, in_words
 from dragoman.observe.log import get_log
 
 from . import tokens, upgrade
@@ -154,7 +154,7 @@ class Gate:
             self.fingerprint = certificate.fingerprint(cert)
         except (OSError, ValueError, certificate.NoCertificate) as trouble:
             raise BadInput(
-                f"The certificate cannot be used: {trouble}.",
+                f"The certificate cannot be used: {in_words(trouble)}.",
                 "Check gateway.tls_cert and gateway.tls_key, or set gateway.tls_self_signed.",
             ) from None
         return context
@@ -185,7 +185,7 @@ class Gate:
                 if last or ("gateway", "port") in sources or trouble.errno != errno.EADDRINUSE:
                     raise BadInput(
                         f"The gateway cannot listen on {given.host}, port {port}: "
-                        f"{trouble.strerror}.",
+                        f"{in_words(trouble)}.",
                         f"Set gateway.{_to_change(trouble)}, or use --no-gateway.",
                     ) from None
                 self._say(f"port {port} is taken; the gateway listens on a free one")
@@ -201,7 +201,7 @@ class Gate:
         try:
             self._natives.append(await loop.create_server(rules.accept, HOST, port, backlog=64))
         except OSError as trouble:
-            self._say(f"the port {port} of {rest.path} cannot be used: {trouble.strerror}")
+            self._say(f"the port {port} of {rest.path} cannot be used: {in_words(trouble)}")
             return ""
         return f"http://{HOST}:{port}"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman import __version__
 from dragoman.dialects.descriptor import MAIN
-from dragoman.engine.faults import Fault
+from dragoman.engine.faults import Fault, in_words
 from dragoman.engine.opening import launch_dir
 from dragoman.engine.points import INTERCEPTABLE
 from dragoman.engine.ports.rows import DoctorRow
@@ -322,14 +322,16 @@ def _sockets(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[
             sock.settimeout(1.0)
             sock.connect(path)
     except PermissionError as problem:
+        said = in_words(problem)
         yield Row(
-            "error", "daemon", f"process {owner} has {path}, which is closed to us: {problem}",
+            "error", "daemon", f"process {owner} has {path}, which is closed to us: {said}",
             "Ask outside of the sandbox, as the user that it runs as.",
         )  # fmt: skip
         return
     except OSError as problem:
+        said = in_words(problem)
         yield Row(
-            "error", "daemon", f"process {owner} holds {path} but does not answer: {problem}",
+            "error", "daemon", f"process {owner} holds {path} but does not answer: {said}",
             f"Stop it: kill {owner}",
         )  # fmt: skip
         return

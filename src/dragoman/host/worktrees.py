@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 
-from dragoman.engine.faults import BadInput
+from dragoman.engine.faults import BadInput, in_words
 from dragoman.engine.visible import brief
 from dragoman.engine.worktrees import Worktree
 from dragoman.observe.programs import find
@@ -151,7 +151,7 @@ def _git(cwd: str, *words: str, why: str = "") -> str:
             timeout=_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise BadInput(f"git {words[0]} could not be run: {error}.") from error
+        raise BadInput(f"git {words[0]} could not be run: {in_words(error)}.") from error
     if done.returncode:
         # The reason comes first, and what it means for the whole last.
         told = " ".join((done.stderr.strip() or done.stdout.strip() or "no reason given").split())

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from dragoman.engine.faults import BadInput, Fault
+from dragoman.engine.faults import BadInput, Fault, in_words
 from dragoman.host import tokens
 from dragoman.host.owner import is_alive
 from dragoman.host.stores import database_of
@@ -51,9 +51,8 @@ def check_there(address: str) -> None:
 
 
 def _silent(address: str, problem: BaseException) -> NotThere:
-    return NotThere(
-        f"The gateway at {address} does not answer: {problem or 'it took too long'}.", _START
-    )
+    said = "it took too long" if isinstance(problem, TimeoutError) else in_words(problem)
+    return NotThere(f"The gateway at {address} does not answer: {said}.", _START)
 
 
 def _usable(token: str, where: str) -> str:
