@@ -101,8 +101,11 @@ class Listening:
                     # A shared folder may be another user's: our own sockets do without it.
                     if pair in spare or (pair in native and isinstance(fault, Refused)):
                         self._taken.add(pair)
-                        print(f"dragoman: left out: {fault}", file=sys.stderr)
-                        log.warning("cannot listen", path=pair[1], problem=str(fault))
+                        said = str(fault)
+                        if pair in native:  # where it lies is not for us to choose
+                            said = f"{fault.message} Its clients find us when that is mended."
+                        print(f"dragoman: left out: {said}", file=sys.stderr)
+                        log.warning("cannot listen", path=pair[1], problem=said)
                     elif pair in native and isinstance(fault, InUse):
                         hint = "Stop that program, or leave --native (listen.native) out."
                         raise InUse(fault.message, hint, **fault.data) from None
