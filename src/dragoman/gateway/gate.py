@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from dragoman.http.client import Client
     from dragoman.settings.host import Gateway
 
+    from .native import Native
+
 _NOWHERE = ("nowhere",)  # parts of a path that no page has
 _AWAKE_SECONDS = 15.0
 _GUARD_SECONDS = 1.0
@@ -67,6 +69,7 @@ class Gate:
         given = composed.settings.gateway
         self.prefix = "/" + given.path_prefix.strip("/") if given.path_prefix.strip("/") else ""
         self._prefix_parts = tuple(self.prefix.strip("/").split("/")) if self.prefix else ()
+        self._host = given.host
         self.origins = Origins(given.host, given.allowed_origins)
         self.routes = all_routes()
         streams = [one.streams for one in {*self.sockets.values()} if one.streams is not None]
@@ -89,6 +92,7 @@ class Gate:
         self._awake: set[Outlet] = set()
         self._server: asyncio.Server | None = None
         self._natives: list[asyncio.Server] = []
+        self._rules: list[Native] = []
         self._tasks: set[asyncio.Future[Any]] = set()
         self._guarding = False
         self._shapes = {passing: EventShape(by_gseq=True, passing=passing)
@@ -100,6 +104,17 @@ class Gate:
     def settings(self) -> "Gateway":
         """`[gateway]` as it is now; what listening depends on is read once."""
         return self.composed.settings.gateway
+
+    def follow(self) -> None:
+        """Take up who is let in now, and from which pages."""
+        given = self.settings
+        self.origins = Origins(self._host, given.allowed_origins)
+        for rules in self._rules:
+            rules.follow(given.allowed_origins)
+        self.auth.required = given.require_pairing
+        if given.require_pairing:
+            for link in [one for one, token in self.links.items() if not token]:
+                link.close(1008, "a token is needed now")
 
     # --- life ---
 
@@ -197,6 +212,7 @@ class Gate:
         from .native import HOST, Native
 
         rules = Native(self, rest)
+        self._rules.append(rules)
         loop = asyncio.get_running_loop()
         try:
             self._natives.append(await loop.create_server(rules.accept, HOST, port, backlog=64))
