@@ -34,6 +34,9 @@ _LONGEST_HEAD = 32 * 1024
 _START = "Start it with: dragoman daemon"
 
 
+_TOKENS = ("DRAGOMAN_ACP_BRIDGE_TOKEN", "ZEROCLAW_ACP_BRIDGE_TOKEN")
+
+
 class Unknown(BadInput):
     """Who listens there does not let us in with what we have."""
 
@@ -70,7 +73,7 @@ def find_token(where: Places, settings: Settings, pair_code: str = "") -> str:
     """
     if not settings.gateway.require_pairing:
         return ""
-    for variable in ("DRAGOMAN_ACP_BRIDGE_TOKEN", "ZEROCLAW_ACP_BRIDGE_TOKEN"):
+    for variable in _TOKENS:
         if given := os.environ.get(variable, "").strip():
             return _usable(given, variable)
     path = where.bridge_token
@@ -223,12 +226,22 @@ def _check(head: bytes, handshake: "ClientProtocol", transport: asyncio.Transpor
     if status == "401":
         raise Unknown(
             "The gateway does not know the bridge's token.",
-            "Remove the file acp-bridge-token from the configuration directory to make a new one,"
-            " or set DRAGOMAN_ACP_BRIDGE_TOKEN.",
+            _new_token(),
         )
     if status in ("502", "503", "504", "429"):
         raise NotThere(f"The gateway is busy ({status}).")
     raise BadInput(f"The gateway refused the connection ({first[:200]}).")
+
+
+def _new_token() -> str:
+    """What to do about a token that is not known, wherever it came from."""
+    for variable in _TOKENS:
+        if os.environ.get(variable, "").strip():
+            return f"It is that of {variable}: set another, or unset it."
+    return (
+        "Remove the file acp-bridge-token from the configuration directory to make a new one,"
+        f" or set {_TOKENS[0]}."
+    )
 
 
 class _Greeting(asyncio.Protocol):
