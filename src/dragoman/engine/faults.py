@@ -176,6 +176,7 @@ class ProviderFailed(Fault):
         return self.kind in ("rate_limit", "overloaded", "server", "network")
 
 
+MORE_FILES = "Let it open more files: ulimit -n 8192"  # where the system's limit was reached
 _ASYNCIO = ("Connect call failed", "error while attempting to bind")
 
 

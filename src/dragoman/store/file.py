@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from dragoman.engine.faults import BadInput, Fault, StoreFailed
+from dragoman.engine.faults import MORE_FILES, BadInput, Fault, StoreFailed
 from dragoman.kernel import LOCK_OPEN_FILE
 from dragoman.standing import in_place_of_file
 
@@ -214,9 +214,10 @@ def explain(error: Exception, path: str) -> Fault:
     if isinstance(error, Torn):
         return damaged(path)
     if isinstance(error, OSError):
+        many = error.errno in (errno.EMFILE, errno.ENFILE)
         return Unwritable(
             f"The session store {path} cannot be used: {error.strerror or error}.",
-            "Make its directory writable, or choose another one.",
+            MORE_FILES if many else "Make its directory writable, or choose another one.",
         )
     if not isinstance(error, sqlite3.Error):
         return StoreFailed(f"The session store cannot keep this: {error}.")
