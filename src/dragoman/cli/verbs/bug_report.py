@@ -54,7 +54,7 @@ def _agreed(path: str) -> bool:
     if not sys.stdin.isatty():
         say.err("Without a terminal it is written only with --yes.")
         return False
-    return input(f"Write this to {path}? [y/N] ").strip().lower() in ("y", "yes")
+    return say.agreed(f"Write this to {path}?")
 
 
 def parts(args: Args) -> Iterator[tuple[str, str]]:
