@@ -410,6 +410,7 @@ def test_a_running_gateway_follows_who_is_let_in(tmp_path: Path) -> None:
 
         assert status() == 401
         for value, expected in (("false", 200), ("true", 401)):
-            words = ["config", "set", "gateway.require_pairing", value, "--config-dir", tmp_path]
+            words = ["config", "set", "gateway.require_pairing", value]
+            words += ["--config-dir", str(tmp_path)]
             subprocess.run([sys.executable, "-m", "dragoman", *words], check=True, timeout=90)
             assert status() == expected
