@@ -50,6 +50,11 @@ def test_a_call_without_a_name_or_input_is_called_by_its_kind_and_title() -> Non
         ({"title": "ls", "rawInput": {"command": "ls"}}, "ls"),
         ({"rawInput": {"path": ""}, "title": "Look"}, "Look"),
         ({"content": [{"type": "content", "content": {"type": "text", "text": "why"}}]}, "why"),
+        (
+            {"title": "Approve write?", "kind": "edit", "name": "write", "rawInput": {"path": "a"}},
+            "a",
+        ),
+        ({"title": "Approve write?", "name": "write"}, "Approve write?"),
         ({}, ""),
     ],
 )

@@ -81,6 +81,14 @@ def test_odd_files_are_borne_with_a_note(place, text, name, description, noted) 
     assert noted in " ".join(skills.notes) and bool(skills.notes) is bool(noted)
 
 
+@pytest.mark.parametrize("text", ["just words", "---\nname: ü ü\n---\nx"])
+def test_a_skill_without_a_usable_name_is_told_once_with_what_to_do(place, text) -> None:
+    write(place / "project/.agents/skills/mit Platz ü/SKILL.md", text)
+    skills = find_skills(str(place / "project"))
+    (note,) = skills.notes
+    assert not skills.found and "left out" in note and "rename the folder" in note
+
+
 def test_what_cannot_be_read_or_is_too_much(place: Path) -> None:
     folder = place / "project/.agents/skills"
     (folder / "dir/SKILL.md").mkdir(parents=True)

@@ -133,6 +133,10 @@ def test_a_manifest_that_cannot_be_used_says_why(folder, changes, reason):
 def test_a_folder_without_a_manifest_or_with_a_broken_one(tmp_path):
     with pytest.raises(BadInput, match="no manifest"):
         app_folders.look(str(tmp_path))
+    with pytest.raises(BadInput, match="nowhere is not there"):
+        app_folders.look(str(tmp_path / "nowhere"))
+    with pytest.raises(BadInput, match="is no folder"):
+        app_folders.look(__file__)
     (tmp_path / "openclawos.json").write_text("{")
     with pytest.raises(BadInput, match="no JSON"):
         app_folders.look(str(tmp_path))

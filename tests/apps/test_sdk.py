@@ -292,6 +292,22 @@ async def test_an_app_comes_back_after_a_lost_connection(kernel):
     assert await app.call("who") == "me"
 
 
+async def test_of_two_with_one_id_one_ends_and_says_why(kernel):
+    running = kernel()
+    await running.start()
+    two = [asyncio.ensure_future(App("@a/a", socket=running.path).serve()) for _ in range(2)]
+    try:
+        done, left = await asyncio.wait(two, timeout=60, return_when="FIRST_COMPLETED")
+        (one,), (other,) = done, left
+        with pytest.raises(ConnectionError, match="another program of this id"):
+            one.result()
+        assert not other.done()
+    finally:
+        for task in two:
+            task.cancel()
+        await asyncio.gather(*two, return_exceptions=True)
+
+
 async def test_an_app_that_is_denied_ends(kernel):
     running = kernel()
     await running.start()
@@ -311,7 +327,7 @@ async def test_an_app_that_is_denied_ends(kernel):
 
 async def test_without_a_kernel_it_gives_up(tmp_path):
     app = App("@a/a", socket=str(tmp_path / "none.sock"), give_up=0.1)
-    with pytest.raises(ConnectionError, match="no kernel"):
+    with pytest.raises(ConnectionError, match=r"no kernel at .*: No such file.*dragoman daemon"):
         await asyncio.wait_for(app.serve(), 30)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.cli import reach
 from dragoman.cli.main import main
 
 
@@ -31,6 +32,27 @@ def test_set_get_explain_unset(folder: Path, capsys: pytest.CaptureFixture[str])
     assert run(capsys, "get", "acp.max_sessions")[1] == "10\n"
     code, _, err = run(capsys, "unset", "acp.max_sessions")
     assert code == 1 and "is not set in" in err
+
+
+@pytest.mark.parametrize("runs", [True, False])
+@pytest.mark.parametrize(
+    ("key", "value", "waits"),
+    [
+        ("gateway.port", "4711", True),
+        ("gateway.allowed_origins", "https://a.example", False),
+        ("listen.native", "true", True),
+        ("store.synchronous", "full", True),
+        ("agents.default.mode", "full", False),
+    ],
+)
+def test_what_waits_for_the_next_start_is_told_where_a_daemon_runs(
+    key: str, value: str, waits: bool, runs: bool, folder: Path,
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(reach, "reload", lambda args: runs)
+    for words in (("set", key, value), ("unset", key)):
+        said = run(capsys, *words)[2]
+        assert ("at its next start: dragoman stop; dragoman daemon" in said) is (waits and runs)
 
 
 def test_config_dir_flag_wins(

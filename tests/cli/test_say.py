@@ -1,14 +1,18 @@
 """What is printed: tables, colours, JSON."""
 
+import contextlib
 import io
 import os
 import pty
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from dragoman.cli import say
+
+IRC = Path(__file__).parents[2] / "examples" / "apps" / "irc"
 
 
 class Terminal(io.StringIO):
@@ -39,6 +43,30 @@ def test_colours_only_where_they_belong(
     stream = Terminal() if terminal else io.StringIO()
     assert say.colours(stream) is expected
     assert say.style("x", "bold", stream=stream) == ("\x1b[1mx\x1b[0m" if expected else "x")
+
+
+@pytest.mark.parametrize(("key", "code"), [(b"\x03", 130), (b"\x04", 1), (b"\n", 1)])
+def test_a_question_that_is_left_ends_its_line_and_changes_nothing(
+    key: bytes, code: int, tmp_path: Path
+) -> None:
+    words = ["-m", "dragoman", "apps", "add", str(IRC), "--config-dir", str(tmp_path)]
+    pid, screen = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, *words])
+    said = b""
+    try:
+        while b"[y/N] " not in said:
+            said += os.read(screen, 4096)
+        os.write(screen, key)
+        with contextlib.suppress(OSError):  # how the end of a terminal is told
+            while more := os.read(screen, 4096):
+                said += more
+    finally:
+        os.close(screen)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    asked, _, rest = said.rpartition(b"[y/N] ")
+    assert asked and status == code and b"Traceback" not in said and rest.endswith(b"\n")
+    assert not (tmp_path / "config.toml").exists()
 
 
 def test_a_table_lines_up(capsys: pytest.CaptureFixture[str]) -> None:

@@ -398,3 +398,19 @@ def test_it_trusts_the_configured_certificate_and_leaves_with_streams_open(tmp_p
                     assert next(stream.iter_lines()) == ": hello"
                     assert daemon.stop() == 0  # with a WebSocket and a stream open
         assert not (daemon.data / "gateway.json").exists()
+
+
+def test_a_running_gateway_follows_who_is_let_in(tmp_path: Path) -> None:
+    with Daemon(tmp_path, config=CONFIG, gateway=True) as daemon:
+        daemon.wait_ready()
+        address = json.loads((daemon.data / "gateway.json").read_text())["address"]
+
+        def status() -> int:
+            return httpx.get(f"{address}/api/sessions", timeout=60).status_code
+
+        assert status() == 401
+        for value, expected in (("false", 200), ("true", 401)):
+            words = ["config", "set", "gateway.require_pairing", value]
+            words += ["--config-dir", str(tmp_path)]
+            subprocess.run([sys.executable, "-m", "dragoman", *words], check=True, timeout=90)
+            assert status() == expected

@@ -63,10 +63,11 @@ def test_listening_does_without_a_second_place_that_another_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rights = Rights(monkeypatch, NATIVE)
-    rights.taken = {"/n/z2": InUse("taken"), "/n/a": Refused("another user's folder")}
+    rights.taken = {"/n/z2": InUse("taken"), "/n/a": Refused("another user's folder", "DATA_DIR")}
     one = made(tmp_path)
     one.hold()
-    assert "/n/z1" in rights.held and capsys.readouterr().err.count("left out") == 2
+    said = capsys.readouterr().err
+    assert "/n/z1" in rights.held and said.count("left out") == 2 and "DATA_DIR" not in said
     assert ("zeroclaw", "/n/z2") not in one.addresses() and ("acp", "/n/a") not in one.addresses()
     one.release()
     assert sorted(rights.released) == sorted(rights.held)

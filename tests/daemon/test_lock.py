@@ -134,5 +134,6 @@ def test_a_failed_hold_leaves_no_lock(tmp_path):
     path.write_text("")
     with pytest.raises(BadInput):
         lock.hold(str(path))
+    assert os.listdir(tmp_path) == ["s.sock"]
     path.unlink()
     lock.hold(str(path)).release()

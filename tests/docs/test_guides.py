@@ -14,6 +14,7 @@ from tests.daemon.running import Line
 
 from dragoman.cli import table
 from dragoman.cli.parse import parse
+from dragoman.settings import shape
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -101,6 +102,21 @@ def test_commands_in_the_pages_are_understood(page: Path) -> None:
                 parse(top, words[2:])
             found += 1
     assert found or page.name in ("clients.md",)
+
+
+_KEY = re.compile(r"`(?:dragoman config \w+ )?([a-z_]+(?:\.[a-z0-9_]+)+)(?: [^`\n]*)?`")
+_NO_KEY = (".sock", ".db", ".json", "gateway.push")  # files, and a name of the log
+
+
+_USED = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/guides").glob("*.md")]
+
+
+@pytest.mark.parametrize("page", _USED, ids=lambda page: page.name)
+def test_keys_that_the_pages_name_can_be_set(page: Path) -> None:
+    for name in _KEY.findall(page.read_text()):
+        path = shape.split(name)
+        if path[0] in (shape.ROOT.fields or ()) and not name.endswith(_NO_KEY):
+            shape.key(path)  # raises UnknownKey
 
 
 FOLDERS = ("docs", "packaging", "examples", "src", ".github")

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 import websockets
 from tests.gateway.making import serving
@@ -264,6 +265,28 @@ async def test_an_allowed_origin_may_ask_across_origins():
             assert answer.headers["access-control-allow-origin"] == "https://agents.example"
             assert (await client.get("/livez", headers={"host": "agents.example"})).is_success
             assert "access-control-allow-credentials" not in answer.headers
+
+
+async def test_who_is_let_in_is_followed_while_it_runs():
+    async with serving(require_pairing=False) as served, served.stranger() as client:
+        theirs = {"origin": "https://agents.example"}
+        assert (await client.get("/api/sessions")).status_code == 200
+        assert (await client.get("/api/sessions", headers=theirs)).status_code == 403
+        async with connect(served.ws + "/acp", origin=None) as socket:
+            given = msgspec.structs.replace(
+                served.gate.settings, require_pairing=True, allowed_origins=(theirs["origin"],)
+            )
+            composed = served.gate.composed
+            composed.settings = msgspec.structs.replace(composed.settings, gateway=given)
+            served.gate.follow()
+            async with asyncio.timeout(60):
+                await socket.wait_closed()
+            assert socket.close_code == 1008
+        assert (await client.get("/api/sessions")).status_code == 401
+        answer = await client.options(
+            "/api/sessions", headers={**theirs, "access-control-request-method": "POST"}
+        )
+        assert answer.status_code == 204
 
 
 async def test_without_pairing_loopback_is_let_in_but_not_foreign_pages():

@@ -84,7 +84,21 @@ def test_a_hook_whose_program_is_missing_is_told(
     (row,) = [one for one in found if one.category == "hooks"]
     assert row.severity == severity and run in row.message
     if severity != "ok":
-        assert "fail_closed" in row.fix and ("blocked" in row.message) is (severity == "error")
+        assert ("fail_closed" in row.fix) is ("blocked" in row.message) is (severity == "error")
+        assert row.fix.startswith("Install it, or correct the hook")
+
+
+@pytest.mark.parametrize("kind", ENTRY)
+def test_a_folder_to_write_that_is_not_there_is_told(kind: str, tmp_path: Path) -> None:
+    (there, gone) = (tmp_path / "there", tmp_path / "gone")
+    there.mkdir()
+    text = ENTRY[kind].format("/bin/sh") + f'sandbox_writable = ["{there}", "{gone}"]\n'
+    (tmp_path / "config.toml").write_text(text)
+    found = [row for row in examine(places({}, str(tmp_path)), {}) if "to write" in row.message]
+    assert [(row.severity, row.category) for row in found] == [("warn", kind)]
+    assert str(gone) in found[0].message and f"mkdir -p {gone}" in found[0].fix
+    (tmp_path / "config.toml").write_text(text + "trust_outside_sandbox = true\n")
+    assert not [row for row in examine(places({}, str(tmp_path)), {}) if "to write" in row.message]
 
 
 _COME_AND_GO = """

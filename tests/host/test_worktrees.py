@@ -84,9 +84,9 @@ async def test_a_conflict_changes_nothing(host: Composed, repository: Path) -> N
     (place / "src" / "a.txt").write_text("theirs\n")
     (repository / "src" / "a.txt").write_text("ours\n")
     git(repository, "commit", "-qam", "ours")
-    with pytest.raises(BadInput, match="onflict") as raised:
+    with pytest.raises(BadInput, match=r"Both have changed src/a\.txt\. Nothing") as raised:
         await host.door.end_worktree(session, "merge", ME)
-    assert "by hand" in raised.value.hint
+    assert "by hand (git merge agent/" in raised.value.hint
     assert git(repository, "status", "--porcelain") == ""
     assert (repository / "src" / "a.txt").read_text() == "ours\n" and place.exists()
     with pytest.raises(BadInput, match="merge or drop"):

@@ -135,6 +135,10 @@ def test_every_key_is_read_somewhere() -> None:
         ([{"on": "tool_executing"}], "number 1 needs run"),
         ([{"on": "tool_executing", "run": "x", "tool": ["bash"]}],
          "number 1 has tool, which is none of on,"),
+        ([{"on": "tool_executing", "run": ""}], "run of number 1 must be a text that is not empty"),
+        ([{"on": "tool_executing", "run": "x", "timeout_secs": 9999}],
+         "hooks has a table that does not fit: timeout_secs of number 1 must be a number above 0,"
+         " 600 at most"),
         ([3], "number 1 is none"),
         (3, "must be a list of tables"),
     ],

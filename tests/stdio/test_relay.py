@@ -400,7 +400,9 @@ async def stranger() -> AsyncIterator[int]:
     await asyncio.gather(*served)
 
 
-async def test_bridge_that_is_not_let_in_says_whom_it_asked(where: Places, stranger: int) -> None:
+async def test_bridge_that_is_not_let_in_says_whom_it_asked(
+    where: Places, stranger: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = Settings(gateway=Gateway(port=stranger))
     way = bridge.GatewayWay(where, settings, "tok", None, "")
     with pytest.raises(BadInput, match="may be another daemon.*does not run here") as told:
@@ -408,8 +410,12 @@ async def test_bridge_that_is_not_let_in_says_whom_it_asked(where: Places, stran
     assert where.data_dir in str(told.value) and "acp-bridge-token" not in str(told.value)
 
     note(where, f"http://127.0.0.1:{stranger}")
-    with pytest.raises(BadInput, match="does not know the bridge's token"):
+    with pytest.raises(BadInput, match=r"does not know the bridge's token.*acp-bridge-token"):
         await way.connect(nobody, "n")
+    monkeypatch.setenv("ZEROCLAW_ACP_BRIDGE_TOKEN", "tok")
+    with pytest.raises(BadInput, match="that of ZEROCLAW_ACP_BRIDGE_TOKEN: set another") as told:
+        await way.connect(nobody, "n")
+    assert "acp-bridge-token" not in str(told.value)
     way = bridge.GatewayWay(where, settings, "", None, "")
     with pytest.raises(BadInput, match="require_pairing is false") as told:
         await way.connect(nobody, "n")

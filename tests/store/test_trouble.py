@@ -1,5 +1,6 @@
 """Disks and files that fail: what the user is told, and what survives."""
 
+import errno
 import os
 import sqlite3
 import subprocess
@@ -15,6 +16,15 @@ from dragoman.engine.faults import StoreFailed
 from dragoman.store import file
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore, open_store
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(errno.EMFILE, "ulimit -n"), (errno.EACCES, "directory writable")]
+)
+def test_the_advice_fits_what_the_system_said(number: int, said: str) -> None:
+    told = str(file.explain(OSError(number, os.strerror(number)), "s.db"))
+    assert os.strerror(number) in told and said in told
+    assert ("writable" in told) is (number == errno.EACCES)
 
 
 async def build(path: Path, entries: int = 200) -> None:

@@ -142,7 +142,7 @@ async def keep_connected() -> None:
             await current.run()
             print("the server ended the connection", flush=True)
         except OSError as problem:
-            print(f"{settings['server']}: {problem}", flush=True)
+            print(f"{settings['server']}: {problem.strerror or problem}", flush=True)
         current = None
         wait = (
             1.0 if asyncio.get_running_loop().time() - began > 60 else min(wait * 2, _LONGEST_WAIT)

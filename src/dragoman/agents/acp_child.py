@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from dragoman import __version__
-from dragoman.engine.faults import ProviderFailed
+from dragoman.engine.faults import ProviderFailed, in_words
 from dragoman.engine.reading import counted
 from dragoman.observe.log import get_log
 from dragoman.wire.calls import CallFailed, LinkLost, Outbound
@@ -128,9 +128,9 @@ class Child:
             )
         except (OSError, ValueError) as problem:
             raise ProviderFailed(
-                f"The agent {name} could not be started: {problem}.",
+                f"The agent {name} could not be started: {in_words(problem)}.",
                 "bad_request",
-                hint="Is `command` of the agent right, and installed?",
+                hint="Install it, or name its whole path as `command` of the agent.",
             ) from problem
         child = cls(command, process)
         child.ended = ended

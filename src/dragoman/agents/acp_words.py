@@ -78,12 +78,14 @@ class HostedCall(Holder):
     @property
     def summary(self) -> str:
         """One line for a human who must decide."""
+        # We ask in these words ourselves: a host of ours need not say them twice.
+        title = "" if self.title == f"Approve {self.tool_call().name}?" else self.title
         for key in ("command", "path", "file_path", "url", "summary"):
             value = self.args.get(key)
             if isinstance(value, str) and value:
-                return f"{self.title}: {value}" if self.title and value != self.title else value
+                return f"{title}: {value}" if title and value != title else value
         shown = _texts(self.content)
-        return f"{self.title}: {shown}" if shown and self.title else self.title or shown
+        return f"{title}: {shown}" if shown and title else title or shown or self.title
 
     @property
     def changes(self) -> tuple[Change, ...]:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.engine.faults import BadInput, StoreFailed
+from dragoman.engine.faults import BadInput, StoreFailed, in_words
 from dragoman.engine.ports.rows import MemoryEntry as MemoryEntry
 
 _SCHEMA = """
@@ -61,7 +61,8 @@ class Memory:
             self._db.executescript(_SCHEMA)
         except (OSError, sqlite3.Error) as error:
             raise StoreFailed(
-                f"The memory {path} cannot be used: {error}.", "Move the file away to start anew."
+                f"The memory {path} cannot be used: {in_words(error)}.",
+                "Move the file away to start anew.",
             ) from error
 
     def store(

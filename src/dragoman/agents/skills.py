@@ -17,6 +17,7 @@ from .markdown import is_ours, names, read, split, upward
 
 FOLDERS = (".dragoman", ".agents", ".claude")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_SPELLED = "one has letters, digits, - and _, 64 at most"
 _MOST = 200
 _LARGEST = 256 * 1024  # characters of a SKILL.md
 _DESCRIPTION = 1_024
@@ -104,11 +105,14 @@ def _read(path: str, entry: str, notes: list[str]) -> Skill | None:
         notes.append(f"The skill {path}: {problem_said}.")
     name = facts.get("name") or entry
     if not NAME.fullmatch(name):
-        notes.append(f"The skill {path} has an unusable name; it is called {entry}.")
+        if not NAME.fullmatch(entry):
+            mend = "Give it one with `name:` at the top of its SKILL.md, or rename the folder."
+            notes.append(
+                f"The skill {path} is left out: it has no usable name ({_SPELLED}). {mend}"
+            )
+            return None
+        notes.append(f"The skill {path} has an unusable name ({_SPELLED}); it is called {entry}.")
         name = entry
-    if not NAME.fullmatch(name):
-        notes.append(f"The skill {path} is left out: its folder's name is unusable, too.")
-        return None
     first = next((line.strip("# ").strip() for line in body.splitlines() if line.strip()), name)
     description = " ".join((facts.get("description") or first).split())[:_DESCRIPTION]
     return Skill(name, description, path)

@@ -16,6 +16,8 @@ from .kernel import Kernel, KernelError, socket_path
 from .work import intercept, outcome, report, run
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.2, 5.0
+# The newest of an id wins, so two programs of one id put each other out until one of them sees it.
+_PUT_OUT, _SOON = 5, 3.0
 
 
 class App(Declared):
@@ -108,10 +110,12 @@ class App(Declared):
 
     async def serve(self) -> None:
         """Connect, register, serve; come back after a lost connection. Raises KernelError when
-        the kernel refuses the app, ConnectionError when it stays away too long.
+        the kernel refuses the app, ConnectionError when it stays away too long or somebody else
+        takes the app's place again and again.
         """
         loop = asyncio.get_running_loop()
         wait, since = _FIRST_WAIT, loop.time()
+        put_out = 0
         began: list[asyncio.Task[Any]] = []
         told = ""  # where we said that we wait
         try:
@@ -120,8 +124,11 @@ class App(Declared):
                     await self._connect()
                 except OSError as problem:
                     place = socket_path(self._socket)
+                    put_out = 0  # it is the kernel that goes and comes
                     if loop.time() - since > self._give_up:
-                        raise ConnectionError(f"no kernel at {place}: {problem}") from None
+                        why = os.strerror(problem.errno) if problem.errno else str(problem)
+                        hint = "Start it: dragoman daemon --background"
+                        raise ConnectionError(f"no kernel at {place}: {why}. {hint}") from None
                     if place != told:
                         told = place
                         print(f"waiting for the kernel at {place}", file=sys.stderr, flush=True)
@@ -130,8 +137,15 @@ class App(Declared):
                     began = began or [
                         asyncio.ensure_future(self._beside(work)) for work in self._background
                     ]
+                    came = loop.time()
                     await self._serve_connection()
                     wait, since = _FIRST_WAIT, loop.time()
+                    put_out = put_out + 1 if since - came < _SOON else 0
+                    if put_out == _PUT_OUT and not self._stop.is_set():
+                        raise ConnectionError(
+                            "another program of this id takes its place again and again. "
+                            "Run it once, or give each an id of its own: dragoman apps"
+                        )
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._stop.wait(), wait)
                 wait = min(wait * 2, _LONGEST_WAIT)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from dragoman.engine.faults import BadInput, StoreFailed
+from dragoman.engine.faults import BadInput, StoreFailed, in_words
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports.checkpoints import (
     ChangedFile,
@@ -63,7 +63,7 @@ class Keeper:
                     return work(self._db)
                 except (sqlite3.Error, OSError) as error:
                     raise StoreFailed(
-                        f"Checkpoints cannot be kept in {self._path}: {error}.",
+                        f"Checkpoints cannot be kept in {self._path}: {in_words(error)}.",
                         "Look at the disk; without them nothing can be undone.",
                     ) from error
 

@@ -33,14 +33,16 @@ def _waiting(text: str) -> None:
     say.err(say.style(f"{text}; Ctrl-C ends", "dim"))
 
 
-def reload(args: Args) -> None:
-    """Return when a running daemon has read again what was written."""
+def reload(args: Args) -> bool:
+    """Whether a running daemon has read again what was written."""
     try:
         of_daemon(args, "config", op="reload")
     except NotRunning:
-        return  # it reads it when it starts
+        return False  # it reads it when it starts
     except Fault as fault:
         say.warn(f"The running daemon goes on with what it had: {fault}")
+        return False
+    return True
 
 
 def host(args: Args) -> "Host":

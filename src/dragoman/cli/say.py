@@ -8,7 +8,7 @@ from dragoman import TYPE_CHECKING
 from .parse import Args
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any, TextIO
 
 _STYLES = {
@@ -72,6 +72,23 @@ def err(text: str) -> None:
 
 def warn(text: str) -> None:
     err(f"{style('warning:', 'yellow', stream=sys.stderr)} {clean(text)}")
+
+
+def typed(question: str, read: "Callable[[str], str] | None" = None) -> "str | None":
+    """What a person answers at the terminal; None for one who leaves the question (Ctrl-D)."""
+    try:
+        return (read or input)(question).strip()
+    except EOFError:
+        err("")  # what is said next has a line of its own
+        return None
+    except KeyboardInterrupt:
+        err("")
+        raise
+
+
+def agreed(question: str) -> bool:
+    """Whether a person says yes to it."""
+    return (typed(f"{question} [y/N] ") or "").lower() in ("y", "yes")
 
 
 def json(value: "Any") -> None:

@@ -1,12 +1,13 @@
 """Every endpoint of the daemon: its lock, its listener, on sockets and on named pipes."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable
 from typing import Protocol
 
 from dragoman.daemon.guests import Guests
-from dragoman.engine.faults import BadInput, Fault, InUse, Refused
+from dragoman.engine.faults import MORE_FILES, BadInput, Fault, InUse, Refused
 from dragoman.holding import Holder
 from dragoman.host import lock
 from dragoman.host.compose import Composed
@@ -102,8 +103,11 @@ class Listening:
                     # A shared folder may be another user's: our own sockets do without it.
                     if pair in spare or (pair in native and isinstance(fault, Refused)):
                         self._taken.add(pair)
-                        aloud(f"dragoman: left out: {fault}")
-                        log.warning("cannot listen", path=pair[1], problem=str(fault))
+                        said = str(fault)
+                        if pair in native:  # where it lies is not for us to choose
+                            said = f"{fault.message} Its clients find us when that is mended."
+                        aloud(f"dragoman: left out: {said}")
+                        log.warning("cannot listen", path=pair[1], problem=said)
                     elif pair in native and isinstance(fault, InUse):
                         hint = "Stop that program, or leave --native (listen.native) out."
                         raise InUse(fault.message, hint, **fault.data) from None
@@ -133,9 +137,11 @@ class Listening:
         try:
             return await unix.listen(path, opener, admit=keeper, bound=bound)
         except OSError as problem:
+            hint = "The system must permit Unix sockets there; DRAGOMAN_DATA_DIR is another folder."
+            if problem.errno in (errno.EMFILE, errno.ENFILE):
+                hint = MORE_FILES
             raise BadInput(
-                f"Nobody can listen at {path}: {problem.strerror or problem}.",
-                "The system must permit Unix sockets in that folder; DRAGOMAN_DATA_DIR is another.",
+                f"Nobody can listen at {path}: {problem.strerror or problem}.", hint
             ) from None
 
     def _opener(self, name: str) -> Opener:

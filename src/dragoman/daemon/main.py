@@ -233,6 +233,8 @@ class Daemon:
     def _apply(self, old: Settings, new: Settings) -> None:
         self.desks.apply(old, new)
         self.guests.limit = new.limits.max_clients
+        if self._gateway is not None and old.gateway != new.gateway:
+            self._gateway.follow()
         if old.telemetry != new.telemetry:
             self.composed.host.spawn(self._trace())
 

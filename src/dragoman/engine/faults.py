@@ -3,6 +3,8 @@
 Dialects map `code` to their own numbers by a table; nobody parses the text.
 """
 
+import os
+
 from dragoman import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -172,6 +174,24 @@ class ProviderFailed(Fault):
     @property
     def may_retry(self) -> bool:
         return self.kind in ("rate_limit", "overloaded", "server", "network")
+
+
+MORE_FILES = "Let it open more files: ulimit -n 8192"  # where the system's limit was reached
+_ASYNCIO = ("Connect call failed", "error while attempting to bind")
+
+
+def in_words(problem: BaseException) -> str:
+    """What an error of the system says, without its number, and which file it is about."""
+    import re
+
+    said = " ".join(str(problem).split())
+    if isinstance(problem, OSError):
+        said = problem.strerror or said
+        if said.startswith(_ASYNCIO) and problem.errno:  # the address, which we name ourselves
+            said = os.strerror(problem.errno)
+        if isinstance(problem.filename, str):
+            said += f": {problem.filename}"
+    return re.sub(r"\[Errno -?\d+\] ?", "", said) or type(problem).__name__
 
 
 def sort_of(problem: BaseException) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.engine.faults import BadInput, Fault
+from dragoman.engine.faults import BadInput, Fault, in_words
 from dragoman.observe.aloud import aloud
 from dragoman.observe.log import get_log
 from dragoman.transports.unix import remove_if_same
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from dragoman.http.client import Client
     from dragoman.settings.host import Gateway
 
+    from .native import Native
+
 _NOWHERE = ("nowhere",)  # parts of a path that no page has
 _AWAKE_SECONDS = 15.0
 _GUARD_SECONDS = 1.0
@@ -68,6 +70,7 @@ class Gate:
         given = composed.settings.gateway
         self.prefix = "/" + given.path_prefix.strip("/") if given.path_prefix.strip("/") else ""
         self._prefix_parts = tuple(self.prefix.strip("/").split("/")) if self.prefix else ()
+        self._host = given.host
         self.origins = Origins(given.host, given.allowed_origins)
         self.routes = all_routes()
         streams = [one.streams for one in {*self.sockets.values()} if one.streams is not None]
@@ -90,6 +93,7 @@ class Gate:
         self._awake: set[Outlet] = set()
         self._server: asyncio.Server | None = None
         self._natives: list[asyncio.Server] = []
+        self._rules: list[Native] = []
         self._tasks: set[asyncio.Future[Any]] = set()
         self._guarding = False
         self._shapes = {passing: EventShape(by_gseq=True, passing=passing)
@@ -102,6 +106,17 @@ class Gate:
     def settings(self) -> "Gateway":
         """`[gateway]` as it is now; what listening depends on is read once."""
         return self.composed.settings.gateway
+
+    def follow(self) -> None:
+        """Take up who is let in now, and from which pages."""
+        given = self.settings
+        self.origins = Origins(self._host, given.allowed_origins)
+        for rules in self._rules:
+            rules.follow(given.allowed_origins)
+        self.auth.required = given.require_pairing
+        if given.require_pairing:
+            for link in [one for one, token in self.links.items() if not token]:
+                link.close(1008, "a token is needed now")
 
     # --- life ---
 
@@ -156,7 +171,7 @@ class Gate:
             self.fingerprint = certificate.fingerprint(cert)
         except (OSError, ValueError, certificate.NoCertificate) as trouble:
             raise BadInput(
-                f"The certificate cannot be used: {trouble}.",
+                f"The certificate cannot be used: {in_words(trouble)}.",
                 "Check gateway.tls_cert and gateway.tls_key, or set gateway.tls_self_signed.",
             ) from None
         return context
@@ -187,7 +202,7 @@ class Gate:
                 if last or ("gateway", "port") in sources or trouble.errno != errno.EADDRINUSE:
                     raise BadInput(
                         f"The gateway cannot listen on {given.host}, port {port}: "
-                        f"{trouble.strerror}.",
+                        f"{in_words(trouble)}.",
                         f"Set gateway.{_to_change(trouble)}, or use --no-gateway.",
                     ) from None
                 self._say(f"port {port} is taken; the gateway listens on a free one")
@@ -199,11 +214,12 @@ class Gate:
         from .native import HOST, Native
 
         rules = Native(self, rest)
+        self._rules.append(rules)
         loop = asyncio.get_running_loop()
         try:
             self._natives.append(await loop.create_server(rules.accept, HOST, port, backlog=64))
         except OSError as trouble:
-            self._say(f"the port {port} of {rest.path} cannot be used: {trouble.strerror}")
+            self._say(f"the port {port} of {rest.path} cannot be used: {in_words(trouble)}")
             return ""
         return f"http://{HOST}:{port}"
 

@@ -28,8 +28,12 @@ class Native:
         self._path = rest.path
         self._below = tuple(rest.path.strip("/").split("/"))
         self._auth = Auth(gate.auth.shelf, required=False, cookie="")
-        allowed = gate.composed.settings.gateway.allowed_origins
-        self._origins = Origins(HOST, (*allowed, *rest.origins))
+        self._own = rest.origins
+        self.follow(gate.settings.allowed_origins)
+
+    def follow(self, allowed: tuple[str, ...]) -> None:
+        """Take up from which pages others are let in now."""
+        self._origins = Origins(HOST, (*allowed, *self._own))
 
     def accept(self) -> Connection:
         return Connection(self._gate, False, self)

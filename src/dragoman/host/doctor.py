@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman import __version__
 from dragoman.dialects.descriptor import MAIN
-from dragoman.engine.faults import Fault
+from dragoman.engine.faults import Fault, in_words
 from dragoman.engine.opening import launch_dir
 from dragoman.engine.points import INTERCEPTABLE
 from dragoman.engine.ports.rows import DoctorRow
 from dragoman.engine.visible import many
 from dragoman.host import held, installed, lock, wanted
+from dragoman.host.cells import outside
 from dragoman.host.hook_programs import program_of
 from dragoman.host.stores import database_of, file_of
 from dragoman.observe.extras import adding
@@ -40,9 +41,8 @@ _NO_DISK = 1_000_000  # bytes that a store cannot do with
 _LOOK_BYTES = 64 * 1024 * 1024  # a larger store is not looked through
 
 
-_MEND = (
-    "Install it, or correct the hook; fail_closed = false lets calls pass where a hook cannot run."
-)
+_MEND = "Install it, or correct the hook"
+_PASS = "fail_closed = false lets calls pass where a hook cannot run"
 
 
 def examine(
@@ -70,6 +70,7 @@ def examine(
     rows += daemon
     rows += _models(loaded, where, env)
     rows += _keys(loaded, env)
+    rows += _writable(loaded)
     rows += _sandbox(loaded)
     rows += wanted.look(loaded, where, env, any(_RUNS in row.message for row in daemon))
     rows += _hooks(loaded)
@@ -155,7 +156,7 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
             said = f"{wrong[0]}: sessions will not survive"
             yield Row("error", "store", said, f"{wrong[1]}, or set store.path.")
         return
-    yield from _aside(os.path.realpath(path))
+    yield from _aside(path)
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -322,14 +323,16 @@ def _sockets(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[
             sock.settimeout(1.0)
             sock.connect(path)
     except PermissionError as problem:
+        said = in_words(problem)
         yield Row(
-            "error", "daemon", f"process {owner} has {path}, which is closed to us: {problem}",
+            "error", "daemon", f"process {owner} has {path}, which is closed to us: {said}",
             "Ask outside of the sandbox, as the user that it runs as.",
         )  # fmt: skip
         return
     except OSError as problem:
+        said = in_words(problem)
         yield Row(
-            "error", "daemon", f"process {owner} holds {path} but does not answer: {problem}",
+            "error", "daemon", f"process {owner} holds {path} but does not answer: {said}",
             f"Stop it: kill {owner}",
         )  # fmt: skip
         return
@@ -437,10 +440,11 @@ def _hooks(loaded: Loaded) -> Iterator[Row]:
             yield Row("ok", "hooks", said)
         elif one.fail_closed and one.on in INTERCEPTABLE:
             yield Row(
-                "error", "hooks", f"{said}: {program} {lack}, so all of these are blocked", _MEND
-            )
+                "error", "hooks", f"{said}: {program} {lack}, so all of these are blocked",
+                f"{_MEND}; {_PASS}.",
+            )  # fmt: skip
         else:
-            yield Row("warn", "hooks", f"{said}: {program} {lack}", _MEND)
+            yield Row("warn", "hooks", f"{said}: {program} {lack}", f"{_MEND}.")
 
 
 def _trusting(loaded: Loaded) -> Iterator[Row]:
@@ -456,6 +460,18 @@ def _trusting(loaded: Loaded) -> Iterator[Row]:
                     "warn", kind, f"{name} runs outside of the sandbox, with your rights",
                     f"Set {kind}.{name}.trust_outside_sandbox false.",
                 )  # fmt: skip
+
+
+def _writable(loaded: Loaded) -> Iterator[Row]:
+    """What programs of ours may write and nobody has made: it cannot be opened for them."""
+    for kind, entries in (("agents", loaded.settings.agents), ("mcp", loaded.settings.mcp)):
+        for name, entry in entries.items():
+            for path in () if outside(entry) else entry.sandbox_writable:
+                if not os.path.exists(os.path.expanduser(path)):
+                    yield Row(
+                        "warn", kind, f"{name} is to write {path}, which is not there; it cannot "
+                        "make it itself", f"mkdir -p {path}, before {name} is started.",
+                    )  # fmt: skip
 
 
 def _keys(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Row]:

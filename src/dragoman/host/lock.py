@@ -62,10 +62,14 @@ def hold(socket_path: str) -> Lock:
             if not _is_there(path, fd):
                 os.close(fd)
                 continue  # it was removed between opening and locking: what we hold is worthless
+        except BaseException:
+            os.close(fd)
+            raise
+        try:
             clear(socket_path)
             _sign(fd, path)
         except BaseException:
-            os.close(fd)
+            Lock(socket_path, fd).release()  # nobody but us has it: nothing of it stays
             raise
         return Lock(socket_path, fd)
 

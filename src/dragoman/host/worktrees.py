@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 
-from dragoman.engine.faults import BadInput
+from dragoman.engine.faults import BadInput, in_words
 from dragoman.engine.visible import brief
 from dragoman.engine.worktrees import Worktree
 from dragoman.observe.programs import find
@@ -80,10 +80,17 @@ class GitWorktrees:
         try:
             _git(root, "merge", "-q", "--no-ff", "-m", f"Merge {message}", tree.branch)
         except BadInput as problem:
+            said = problem.message
             if os.path.lexists(os.path.join(root, ".git", "MERGE_HEAD")):
+                torn = _git(root, "diff", "--name-only", "--diff-filter=U", "-z").split("\0")[:-1]
                 _git(root, "merge", "--abort")
-            hint = f"Nothing was merged. Merge the branch {tree.branch} by hand, then drop it."
-            raise BadInput(problem.message, hint) from problem
+                if torn:  # git's own words ask to mend what is taken back here
+                    said = f"Both have changed {brief(', '.join(torn), 400)}."
+            hint = (
+                "Nothing was merged. Merge the branch by hand "
+                f"(git merge {tree.branch}), then drop it."
+            )
+            raise BadInput(said, hint) from problem
         return f"merged {tree.branch}"
 
 
@@ -151,7 +158,7 @@ def _git(cwd: str, *words: str, why: str = "") -> str:
             timeout=_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise BadInput(f"git {words[0]} could not be run: {error}.") from error
+        raise BadInput(f"git {words[0]} could not be run: {in_words(error)}.") from error
     if done.returncode:
         # The reason comes first, and what it means for the whole last.
         told = " ".join((done.stderr.strip() or done.stdout.strip() or "no reason given").split())

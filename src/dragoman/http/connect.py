@@ -1,6 +1,7 @@
 """Getting a connection: names looked up, addresses raced, proxies asked, TLS begun."""
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -156,7 +157,9 @@ class _Tunnel(asyncio.Protocol):
 
 def _unreachable(error: OSError, proxy: Proxy | None) -> HttpFault:
     on_the_way = f" (through the proxy {proxy.host}:{proxy.port})" if proxy else ""
-    said = str(error) or type(error).__name__
+    said = error.strerror or str(error) or type(error).__name__
+    if error.errno and said.startswith("Connect call failed"):  # asyncio's; the address is known
+        said = os.strerror(error.errno)
     if type(error).__name__ == "SSLCertVerificationError":
         said = getattr(error, "verify_message", "") or said
         return Untrusted(f"its certificate is not trusted{on_the_way}: {said}")

@@ -7,7 +7,7 @@ import sys
 from itertools import count
 from typing import Any, NoReturn
 
-from dragoman.engine.faults import Fault
+from dragoman.engine.faults import Fault, in_words
 
 from . import brand
 from .choose import choose
@@ -67,7 +67,7 @@ def _tried(launch: Launch, wanted: dict[str, Any]) -> int:
         try:
             _exec(launch, wanted)
         except BaseException as problem:
-            print(f"{wanted['argv'][0]} could not be started: {problem}", file=sys.stderr)
+            print(f"{wanted['argv'][0]} could not be started: {in_words(problem)}", file=sys.stderr)
         finally:
             os._exit(_FAILED)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -92,7 +92,7 @@ def main() -> None:
     except Fault as fault:
         print(f"{fault.message} {fault.hint}".strip(), file=sys.stderr)
     except OSError as problem:
-        print(f"{wanted['argv'][0]} could not be started: {problem}", file=sys.stderr)
+        print(f"{wanted['argv'][0]} could not be started: {in_words(problem)}", file=sys.stderr)
     sys.exit(_FAILED)
 
 

@@ -145,7 +145,9 @@ class Proxy:
                         raise ProxyRefusal(403, f"{host} leads to this machine.")
                     return reader, writer
         except (OSError, TimeoutError, UnicodeError) as error:
-            raise ProxyRefusal(502, f"{host} cannot be found: {error}.") from error
+            from dragoman.engine.faults import in_words
+
+            raise ProxyRefusal(502, f"{host} cannot be found: {in_words(error)}.") from error
         raise ProxyRefusal(502, f"{host}:{port} cannot be reached.")
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from . import kinds
 from .kinds import (
+    Filled,
     HookPoint,
     Limit,
     Port,
@@ -205,7 +206,7 @@ class Hook(Section, frozen=True, forbid_unknown_fields=True):
     """`[[hooks]]`: a command that runs at a point of a session."""
 
     on: Annotated[HookPoint, says("The point: tool_executing, tool_completed, agent_starting, …")]
-    run: Annotated[str, says("The command; {path}, {tool}, {session} and others are filled in.")]
+    run: Annotated[Filled, says("The command; {path}, {tool}, {session} and others are filled in.")]
     tools: Annotated[Words, says("Only about calls of these tools; empty: of all.")] = ()
     agents: Annotated[Words, says("Only in sessions of these agents; empty: of all.")] = ()
     timeout_secs: Annotated[Limit, says("Seconds it may take, at most 600.")] = 60

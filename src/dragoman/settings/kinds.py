@@ -31,6 +31,7 @@ StoreFile = Annotated[
         extra={"allowed": "the path of a file; an address of PostgreSQL belongs to store.database"},
     ),
 ]
+Filled = Annotated[str, Meta(min_length=1, extra={"allowed": "a text that is not empty"})]
 Profile = Literal["strict", "standard", "open"]
 Mode = Literal["readonly", "plan", "supervised", "full"]
 MODES = "readonly: only looks; plan: looks and plans; supervised: asks first; full: never asks."

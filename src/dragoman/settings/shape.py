@@ -189,11 +189,12 @@ def lookup(tables: Any, path: Path) -> Any:
 
 def allowed(kind: Any) -> str:
     """What a type takes, in words."""
-    low = high = None
+    low = high = above = None
     if get_origin(kind) is Annotated:
         kind, *notes = get_args(kind)
         for note in notes:
             low = note.ge if getattr(note, "ge", None) is not None else low
+            above = note.gt if getattr(note, "gt", None) is not None else above
             high = note.le if getattr(note, "le", None) is not None else high
             if words := (getattr(note, "extra", None) or {}).get("allowed"):
                 return str(words)
@@ -215,6 +216,8 @@ def allowed(kind: Any) -> str:
     if kind is str:
         return "a text"
     word = "a whole number" if kind is int else "a number"
+    if above is not None:
+        return f"{word} above {above}" + (f", {high} at most" if high is not None else "")
     if low is not None and high is not None:
         return f"{word} from {low} to {high}"
     return f"{word}, {low} or more" if low is not None else word
@@ -262,9 +265,12 @@ def problem(kind: Any, value: Any) -> str:
     """Why a value does not fit a type, or nothing."""
     try:
         msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
+    except msgspec.ValidationError:
         if get_origin(kind) is tuple and is_section(get_args(kind)[0]):
-            return f"must be a list of tables: {_first(get_args(kind)[0], value) or error}"
+            first = _first(get_args(kind)[0], value)
+            return (
+                f"has a table that does not fit: {first}" if first else "must be a list of tables"
+            )
         return f"must be {allowed(kind)}"
     return ""
 

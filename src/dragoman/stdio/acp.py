@@ -79,7 +79,11 @@ class DaemonWay(Way):
         except OSError as problem:
             if sock is not None:
                 sock.close()
-            raise NotThere(f"The daemon at {self._path} does not answer: {problem}.") from None
+            from dragoman.engine.faults import in_words
+
+            raise NotThere(
+                f"The daemon at {self._path} does not answer: {in_words(problem)}."
+            ) from None
         return await self._opened(sock, open)
 
     async def adopt(self, open: Opener, begun: Begun) -> Link:

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from dragoman.engine.faults import BadInput, Fault
+from dragoman.engine.faults import BadInput, Fault, in_words
 from dragoman.host import tokens
 from dragoman.host.owner import is_alive
 from dragoman.host.stores import database_of
@@ -34,6 +34,9 @@ _LONGEST_HEAD = 32 * 1024
 _START = "Start it with: dragoman daemon"
 
 
+_TOKENS = ("DRAGOMAN_ACP_BRIDGE_TOKEN", "ZEROCLAW_ACP_BRIDGE_TOKEN")
+
+
 class Unknown(BadInput):
     """Who listens there does not let us in with what we have."""
 
@@ -51,9 +54,8 @@ def check_there(address: str) -> None:
 
 
 def _silent(address: str, problem: BaseException) -> NotThere:
-    return NotThere(
-        f"The gateway at {address} does not answer: {problem or 'it took too long'}.", _START
-    )
+    said = "it took too long" if isinstance(problem, TimeoutError) else in_words(problem)
+    return NotThere(f"The gateway at {address} does not answer: {said}.", _START)
 
 
 def _usable(token: str, where: str) -> str:
@@ -71,7 +73,7 @@ def find_token(where: Places, settings: Settings, pair_code: str = "") -> str:
     """
     if not settings.gateway.require_pairing:
         return ""
-    for variable in ("DRAGOMAN_ACP_BRIDGE_TOKEN", "ZEROCLAW_ACP_BRIDGE_TOKEN"):
+    for variable in _TOKENS:
         if given := os.environ.get(variable, "").strip():
             return _usable(given, variable)
     path = where.bridge_token
@@ -224,12 +226,22 @@ def _check(head: bytes, handshake: "ClientProtocol", transport: asyncio.Transpor
     if status == "401":
         raise Unknown(
             "The gateway does not know the bridge's token.",
-            "Remove the file acp-bridge-token from the configuration directory to make a new one,"
-            " or set DRAGOMAN_ACP_BRIDGE_TOKEN.",
+            _new_token(),
         )
     if status in ("502", "503", "504", "429"):
         raise NotThere(f"The gateway is busy ({status}).")
     raise BadInput(f"The gateway refused the connection ({first[:200]}).")
+
+
+def _new_token() -> str:
+    """What to do about a token that is not known, wherever it came from."""
+    for variable in _TOKENS:
+        if os.environ.get(variable, "").strip():
+            return f"It is that of {variable}: set another, or unset it."
+    return (
+        "Remove the file acp-bridge-token from the configuration directory to make a new one,"
+        f" or set {_TOKENS[0]}."
+    )
 
 
 class _Greeting(asyncio.Protocol):

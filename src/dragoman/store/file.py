@@ -8,9 +8,9 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from dragoman.engine.faults import BadInput, Fault, StoreFailed
+from dragoman.engine.faults import MORE_FILES, BadInput, Fault, StoreFailed
 from dragoman.kernel import LOCK_OPEN_FILE
-from dragoman.standing import in_place_of_file
+from dragoman.standing import in_place_of_file, led_to
 
 from .rows import Torn
 from .rules import has_words
@@ -32,13 +32,8 @@ def parts(path: str) -> tuple[str, ...]:
     Without its log a crash loses all that is not yet in the file itself; without the others, the
     next process that opens it believes itself alone.
     """
-    real = followed(path)
+    real = led_to(path)
     return (path, f"{real}-wal", f"{real}-shm", f"{real}.lock")
-
-
-def followed(path: str) -> str:
-    """The file that a link leads to: what belongs to a database lies beside that."""
-    return os.path.realpath(path) if os.path.islink(path) else path
 
 
 class Damaged(StoreFailed):
@@ -229,9 +224,10 @@ def explain(error: Exception, path: str) -> Fault:
     if isinstance(error, Torn):
         return damaged(path)
     if isinstance(error, OSError):
+        many = error.errno in (errno.EMFILE, errno.ENFILE)
         return Unwritable(
             f"The session store {path} cannot be used: {error.strerror or error}.",
-            "Make its directory writable, or choose another one.",
+            MORE_FILES if many else "Make its directory writable, or choose another one.",
         )
     if not isinstance(error, sqlite3.Error):
         return StoreFailed(f"The session store cannot keep this: {error}.")

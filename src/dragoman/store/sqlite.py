@@ -61,12 +61,11 @@ class SqliteStore(SqlStore):
     ) -> None:
         self.path = led_to(os.path.abspath(path))
         self._closed = False
+        self._log = f"{self.path}-wal"
         self._looked = 0.0
         self._seen = (0, 0)
         try:
             file.prepare(self.path)
-            self.path = file.followed(self.path)
-            self._log = f"{self.path}-wal"
             self._claim = file.Claim(self.path)
         except OSError as error:
             raise file.explain(error, self.path) from error
@@ -237,7 +236,6 @@ def open_store(
         if not (isinstance(fault, file.Damaged) and fault.data["alone"]):
             return _in_memory(fault)
     try:
-        path = file.followed(path)  # what a link leads to is damaged, not the link
         aside = file.move_aside(path)
         store = SqliteStore(path, synchronous=synchronous)
     except OSError as error:

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TextIO
 import msgspec
 
 from dragoman.engine.content import Image, Text
-from dragoman.engine.faults import BadInput
+from dragoman.engine.faults import BadInput, in_words
 from dragoman.engine.ports import Outcome, Tool, ToolEnv, ToolSpec
 from dragoman.holding import Holder
 from dragoman.sandbox.program import Wrap, unwrapped
@@ -461,10 +461,9 @@ def _reason(error: BaseException) -> str:
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    text = " ".join(str(error).split())
-    if not text and type(error).__name__ in _GONE:
+    if not str(error) and type(error).__name__ in _GONE:
         return "the connection broke off"
-    return text[:500] if text else type(error).__name__
+    return in_words(error)[:500]
 
 
 class Leads(Protocol):

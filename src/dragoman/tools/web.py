@@ -16,7 +16,7 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 
 from dragoman.engine.content import Text
-from dragoman.engine.faults import BadInput, Refused
+from dragoman.engine.faults import BadInput, Refused, in_words
 from dragoman.engine.ports import Outcome, ToolEnv
 
 from . import told
@@ -109,7 +109,7 @@ class WebFetch:
                 raise Refused(f"{host} is this machine.", "web_fetch reaches nothing of our own.")
             return await _exchange(reader, writer, parts, host, more)
         except (OSError, asyncio.IncompleteReadError) as error:
-            raise BadInput(f"{host} broke off: {error}.") from error
+            raise BadInput(f"{host} broke off: {in_words(error)}.") from error
         finally:
             writer.close()
 

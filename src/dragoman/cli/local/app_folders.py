@@ -38,6 +38,9 @@ class AskedFor(msgspec.Struct, frozen=True):
 def look(folder: str) -> AskedFor:
     """Read the manifest of a folder. Raises BadInput."""
     place = os.path.realpath(os.path.expanduser(folder))
+    if not os.path.isdir(place):
+        lack = "is no folder" if os.path.lexists(place) else "is not there"
+        raise BadInput(f"{place} {lack}.", "Name the folder that has the app's manifest.")
     for name in FILES:
         path = os.path.join(place, name)
         if os.path.isfile(path):

@@ -78,7 +78,7 @@ def _add(args: Args) -> int:
     if not args.yes and not args.deny:
         if not sys.stdin.isatty():
             raise BadInput("Nobody can be asked here.", "Add --yes, or --deny KIND:NAME.")
-        if input("Install it and grant this? [y/N] ").strip().lower() not in ("y", "yes"):
+        if not say.agreed("Install it and grant this?"):
             say.out("Nothing was changed.")
             return 1
     app_folders.install(where, asked, granted)

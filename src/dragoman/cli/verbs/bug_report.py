@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from dragoman.engine.faults import BadInput, Fault
+from dragoman.engine.faults import BadInput, Fault, in_words
 from dragoman.engine.visible import many
 from dragoman.observe.redact import HIDDEN, is_secret, scrub
 
@@ -54,7 +54,7 @@ def _agreed(path: str) -> bool:
     if not sys.stdin.isatty():
         say.err("Without a terminal it is written only with --yes.")
         return False
-    return input(f"Write this to {path}? [y/N] ").strip().lower() in ("y", "yes")
+    return say.agreed(f"Write this to {path}?")
 
 
 def parts(args: Args) -> Iterator[tuple[str, str]]:
@@ -72,7 +72,7 @@ def parts(args: Args) -> Iterator[tuple[str, str]]:
         try:
             body = make()
         except (Fault, OSError) as problem:
-            body = f"cannot be read: {problem}"
+            body = f"cannot be read: {in_words(problem)}"
         for secret in known:
             body = body.replace(secret, HIDDEN)
         if len(home) > 1:

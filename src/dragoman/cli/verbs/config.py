@@ -4,7 +4,7 @@ import os
 
 from .. import reach, say
 from ..parse import Args
-from ..places import find, tell, warn
+from ..places import find, next_line, tell, warn
 
 
 def run(args: Args) -> int:
@@ -68,8 +68,20 @@ def _set(args: Args) -> int:
         said = render(value) if shown == value else shown
         say.out(f"{args.key} = {said}  ({file})")
     _warn(args)
-    reach.reload(args)
+    _reload(args)
     return 0
+
+
+def _reload(args: Args) -> None:
+    """Have a running daemon read it, and say what it does not take up before its next start."""
+    if not reach.reload(args):
+        return
+    from dragoman.settings.shape import split
+    from dragoman.settings.starting import waits
+
+    if waits(split(args.key)):
+        again = f"{next_line(args, 'stop')}; {next_line(args, 'daemon --background')}"
+        say.warn(f"The running daemon takes this up at its next start: {again}")
 
 
 def _unset(args: Args) -> int:
@@ -81,7 +93,7 @@ def _unset(args: Args) -> int:
         raise BadInput(f"{args.key} is not set in {file}.", "See: dragoman config get")
     say.result(args, {"key": args.key, "file": file}, f"{args.key} is not set any more  ({file})")
     _warn(args)
-    reach.reload(args)
+    _reload(args)
     return 0
 
 

@@ -74,10 +74,9 @@ def _chosen(known: list[str]) -> str:
     for number, name in enumerate(known, 1):
         say.out(f"  {number:>2}  {name}" + ("  (on this machine, no key)" * (name == "ollama")))
     while True:
-        try:
-            word = input("Number or name: ").strip().lower()
-        except EOFError:
+        if (word := say.typed("Number or name: ")) is None:
             return ""
+        word = word.lower()
         if word.isdecimal() and 1 <= int(word) <= len(known):
             return known[int(word) - 1]
         if word in known:
@@ -91,7 +90,4 @@ def _key(name: str) -> str:
         return sys.stdin.readline(_LONGEST + 2).strip()
     from getpass import getpass
 
-    try:
-        return getpass(f"Key for {name} (it is not shown): ").strip()
-    except EOFError:
-        return ""
+    return say.typed(f"Key for {name} (it is not shown): ", getpass) or ""

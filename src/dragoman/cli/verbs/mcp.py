@@ -17,7 +17,8 @@ def run(args: Args) -> int:
         text = f"signed in to {say.clean(args.name)}: {say.many(tools, 'tool')}"
         return say.result(args, {"server": args.name, "tools": tools}, text)
     found = mcp_login.servers(args.config_dir)
-    known = _known(args)
+    heard = _known(args)
+    known = heard or {}
     if args.json:
         rows = [
             {"name": name, "where": where, "enabled": on, **known.get(name, {})}
@@ -25,7 +26,8 @@ def run(args: Args) -> int:
         ]
         say.plain_json({"servers": rows})
         return 0
-    shown = [(name, _state(known.get(name), on), where) for name, where, on in found]
+    none = "no daemon runs" if heard is None else ""
+    shown = [(name, _state(known.get(name), on) or none, where) for name, where, on in found]
     say.table(("server", "state", "where"), shown, empty="no MCP servers are configured")
     for name, one in known.items():
         if one["problem"]:
@@ -33,12 +35,12 @@ def run(args: Args) -> int:
     return 0
 
 
-def _known(args: Args) -> dict[str, reach.Row]:
-    """What the running daemon knows of them; nothing when none runs."""
+def _known(args: Args) -> "dict[str, reach.Row] | None":
+    """What the running daemon knows of them; None when none runs."""
     try:
         rows = reach.of_daemon(args, "status").get("mcp") or ()
     except NotRunning:
-        return {}
+        return None
     return {row["name"]: row for row in rows}
 
 
