@@ -141,5 +141,8 @@ def test_a_server_that_fails_is_told_of_once(tmp_path: Path) -> None:
         cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    (note,) = [one for one in done.stderr.splitlines() if "broken" in one]
+    notes = [one for one in done.stderr.splitlines() if "broken" in one]
+    if len(notes) > 1:  # a machine with too much to do
+        assert "is still on its way" in notes.pop(0)
+    (note,) = notes
     assert note.startswith("  MCP server broken") and " warning mcp " not in done.stderr

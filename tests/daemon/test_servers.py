@@ -114,6 +114,29 @@ async def test_one_process_serves_all_sessions_and_goes_with_the_host(talks) -> 
     assert not os.path.exists(f"/proc/{pid}")
 
 
+async def test_a_server_that_takes_long_is_told_of(
+    talks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn does without its tools then; they join when it is there."""
+    monkeypatch.setattr(mcp, "PATIENCE_SECONDS", 0.0)
+    os.mkfifo(tmp_path / "go")
+    slow = tmp_path / "slow"
+    slow.write_text(f"#!/bin/sh\nread x <{tmp_path}/go\nexec {sys.executable} {SERVER}\n")
+    slow.chmod(0o755)
+    talk = await talks(f'[mcp.sums]\ncommand = "{slow}"\n' + GONE)
+    assert names(await talk.turn("all")) == set()
+    (note,) = [one for one in talk.tape.of(ev.Noted) if "sums" in one.title]
+    assert note.title == "MCP server sums is still on its way" and "without" in note.text
+    await asyncio.to_thread((tmp_path / "go").write_text, "x\n")
+    async with asyncio.timeout(60):
+        while talk.status()["sums"]["state"] != "connected":
+            await asyncio.sleep(0.02)  # noqa: ASYNC110 (another process gets there)
+    scripted = Scripted(["done"])
+    talk.host.models.offer("script", scripted)
+    await (await talk.host.door.prompt(talk.session, (Text("go on"),), ME)).done
+    assert names(scripted) == {"mcp__sums__add", "mcp__sums__fail"}
+
+
 async def test_agents_may_use_some_or_none(talks) -> None:
     talk = await talks(SUMS + GONE)
     assert names(await talk.turn("none")) == set()
@@ -196,7 +219,7 @@ def test_the_list_of_servers_says_how_they_are(
     (tmp_path / "config.toml").write_text(config)
     assert main(["mcp", "--config-dir", str(tmp_path)]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
-    assert rows == [["here", "x"], ["off", "off", "http://127.0.0.1:1/mcp"]]
+    assert rows == [["here", "no", "daemon", "runs", "x"], ["off", "off", "http://127.0.0.1:1/mcp"]]
     with Daemon(tmp_path, config=config) as daemon:
         daemon.wait_ready()
         assert main(["mcp", "--config-dir", str(tmp_path)]) == 0

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .native import Native
 
 _NOWHERE = ("nowhere",)  # parts of a path that no page has
+_OPEN = "require_pairing = false: every program of this user is let in without a token"
 _AWAKE_SECONDS = 15.0
 _GUARD_SECONDS = 1.0
 STATUS = {
@@ -113,8 +114,10 @@ class Gate:
         self.origins = Origins(self._host, given.allowed_origins)
         for rules in self._rules:
             rules.follow(given.allowed_origins)
-        self.auth.required = given.require_pairing
-        if given.require_pairing:
+        before, self.auth.required = self.auth.required, given.require_pairing
+        if before and not self.auth.required:
+            self._say(_OPEN)
+        if self.auth.required:
             for link in [one for one, token in self.links.items() if not token]:
                 link.close(1008, "a token is needed now")
 
@@ -136,9 +139,7 @@ class Gate:
             await self._show_code()
         else:
             self._say_address()
-            self._say(
-                "require_pairing = false: every program of this user is let in without a token"
-            )
+            self._say(_OPEN)
         if not secure and not is_loopback(host):
             self._say(
                 f"warning: {host}:{port} can be reached from other machines without TLS: "

@@ -30,6 +30,7 @@ log = get_log("mcp")
 _FIRST_DELAY, _LONGEST_DELAY = 2.0, 300.0  # seconds until a lost server is tried again
 _STALE = 10.0  # seconds after which a new session has it tried again, if that took less than _QUICK
 _QUICK = 5.0
+_LATER = "What runs until it is there does without its tools."
 
 
 class Shared(Holder):
@@ -152,6 +153,10 @@ class Lease:
         shared.enter(session)
 
     @property
+    def name(self) -> str:
+        return self._shared.name
+
+    @property
     def ready(self) -> asyncio.Event:
         if self._shared.connection is None:
             ready = asyncio.Event()
@@ -222,6 +227,9 @@ class Servers(Holder):
         mine = connections(own, note, cwd=info.cwd, wrap=wrap)
         tools = McpTools([*leases, *mine], profile.tools)
         await tools.ready()
+        for way in (*leases, *mine):
+            if not way.ready.is_set():  # else a turn does without its tools, and nobody knows why
+                note(f"MCP server {way.name} is still on its way", _LATER)
         return tools
 
     def _the(self, name: str) -> Shared:

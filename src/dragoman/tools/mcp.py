@@ -161,6 +161,10 @@ class McpConnection:
         self._task = asyncio.create_task(self._run(), name=f"mcp {server.name}")
 
     @property
+    def name(self) -> str:
+        return self.server.name
+
+    @property
     def over(self) -> bool:
         """Whether it failed, was lost or was closed."""
         return self._task.done()
