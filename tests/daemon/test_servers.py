@@ -129,8 +129,8 @@ async def test_a_server_that_takes_long_is_told_of(
     assert note.title == "MCP server sums is still on its way" and "without" in note.text
     await asyncio.to_thread((tmp_path / "go").write_text, "x\n")
     async with asyncio.timeout(60):
-        while talk.status()["sums"]["state"] != "connected":
-            await asyncio.sleep(0.02)  # noqa: ASYNC110 (another process gets there)
+        while talk.status()["sums"]["state"] != "connected":  # noqa: ASYNC110 (another process gets there)
+            await asyncio.sleep(0.02)
     scripted = Scripted(["done"])
     talk.host.models.offer("script", scripted)
     await (await talk.host.door.prompt(talk.session, (Text("go on"),), ME)).done
