@@ -54,6 +54,21 @@ def test_bash_completes(words: list[str], expected: set[str]) -> None:
     assert done.stderr == ""
 
 
+def test_what_a_command_offers_first_it_takes_first() -> None:
+    for one in completion.walk(table.commands()):
+        later = {choice for arg in one.args[1:] for choice in arg.choices}
+        assert not later & set(completion._words(one)), one.full_name
+
+
+@pytest.mark.parametrize("words", [("bash", "key"), ("values",), ("values", "bogus")])
+def test_a_kind_belongs_to_values_alone(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["completion", *words]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and ("unexpected" in said.err or "session, approval" in said.err)
+
+
 KEPT = Path(__file__).parent.parent / "store" / "released" / "schema-3.sql"
 
 

@@ -175,7 +175,7 @@ def commands() -> tuple[Command, ...]:
             ),
             args=(
                 Arg("shell", "which one", choices=("bash", "zsh", "fish"), unlisted=("values",)),
-                Arg("kind", "of values", optional=True, choices=KINDS),
+                Arg("kind", "of values", optional=True, unlisted=KINDS),
             ),
             flags=(CONFIG_DIR,),
         ),

@@ -20,11 +20,13 @@ _PLACES = ("file", "folder", "source", "target")
 def run(args: Args) -> int:
     """Print the script for one shell, or values of one kind."""
     if args.shell == "values":
-        if not args.kind:
+        if args.kind not in KINDS:
             raise Usage(f"values of which kind? One of: {', '.join(KINDS)}", args.command)
         for value, text in _known(args):
             say.out(f"{value}\t{' '.join(say.clean(text).split())[:60]}")
         return 0
+    if args.kind:
+        raise Usage(f"unexpected argument {args.kind!r}", args.command)
     commands = table.commands()
     script = {"bash": bash, "zsh": zsh, "fish": fish}[args.shell](commands)
     say.out(script)
