@@ -65,3 +65,22 @@ def test_a_bad_value_changes_nothing(config):
     with pytest.raises(BadInput):
         config.reload()
     assert config.get("acp.max_sessions") == 5
+
+
+def test_a_file_that_cannot_be_read_has_a_stamp_of_its_own(tmp_path: Path) -> None:
+    from dragoman.daemon.main import _stamp
+
+    place = tmp_path / "config.toml"
+    stamps = [_stamp(str(place))]
+    for number, leads_to in enumerate(("nowhere", "elsewhere", "config.toml")):
+        made = tmp_path / f"{number}"
+        made.symlink_to(leads_to)
+        made.replace(place)
+        stamps.append(_stamp(str(place)))
+    place.unlink()
+    place.write_text("")
+    stamps.append(_stamp(str(place)))
+    place.chmod(0o200)
+    stamps.append(_stamp(str(place)))
+    assert len(set(stamps)) == len(stamps)
+    assert _stamp(str(place)) == stamps[-1]

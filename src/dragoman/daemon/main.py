@@ -427,12 +427,21 @@ def _store_files(path: str) -> tuple[str, ...]:
     return parts(path)
 
 
-def _stamp(path: str) -> tuple[int, int, int]:
+def _stamp(path: str) -> tuple[int, ...]:
+    """What tells a file from what was there before; of one that cannot be read, what leads there.
+
+    A file that is closed to us and its way there count, too: each change may open it.
+    """
+    try:
+        there = os.lstat(path)
+    except OSError as problem:
+        return (problem.errno or 0,)
+    way = (there.st_mtime_ns, there.st_size, there.st_ino, there.st_mode)
     try:
         found = os.stat(path)
-    except OSError:
-        return (0, 0, 0)
-    return (found.st_mtime_ns, found.st_size, found.st_ino)
+    except OSError as problem:
+        return (*way, problem.errno or 0)
+    return (*way, found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode)
 
 
 def raise_file_limit(wanted: int) -> None:
