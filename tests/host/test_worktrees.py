@@ -1,6 +1,7 @@
 """Sessions in worktrees of their own: where, on which branch, and how they end."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -218,8 +219,9 @@ async def test_where_there_can_be_none(host: Composed, repository: Path, tmp_pat
     with pytest.raises(BadInput, match="no git repository"):
         await opened(host, plain)
     git(plain, "init", "-q")
-    with pytest.raises(BadInput, match="no commit"):
+    with pytest.raises(BadInput, match="has no commit yet") as refused:
         await opened(host, plain)
+    assert "revision" not in refused.value.message and "git commit" in refused.value.hint
     session = (await host.door.open(OpenSpec(cwd=str(plain)), ME)).id
     with pytest.raises(BadInput, match="has no worktree"):
         await host.door.end_worktree(session, "merge", ME)
@@ -247,3 +249,21 @@ async def test_a_session_whose_worktree_ended_takes_no_prompts(
         await host.door.prompt(session, (Text("go on"),), ME)
     assert str(place.parent) in refused.value.message and "new session" in refused.value.hint
     assert await host.door.read(session, 0, 100)  # what was said is still there
+
+
+@pytest.mark.parametrize("pruned", [False, True])
+async def test_a_worktree_that_was_removed_by_hand_is_ended_all_the_same(
+    host: Composed, repository: Path, pruned: bool
+) -> None:
+    session, place = await opened(host, repository)
+    branch = git(place, "branch", "--show-current")
+    shutil.rmtree(place)
+    if pruned:
+        git(repository, "worktree", "prune")
+        git(repository, "branch", "-D", branch)
+    with pytest.raises(BadInput, match="was removed") as refused:
+        await host.door.end_worktree(session, "merge", ME)
+    assert f"git merge {branch}" in refused.value.hint
+    assert await host.door.end_worktree(session, "drop", ME) == f"dropped {branch}"
+    assert not git(repository, "branch", "--list", "agent/*")
+    assert len(git(repository, "worktree", "list").splitlines()) == 1

@@ -18,6 +18,7 @@ from .git import STILL, checkout_of, plain_env
 
 _FOLDER = os.path.join(".agents", "worktrees")
 _SECONDS = 120
+_SILENT = "no reason given"
 
 
 class GitWorktrees:
@@ -25,8 +26,7 @@ class GitWorktrees:
 
     def make(self, cwd: str, name: str, mark: str) -> tuple[str, Worktree]:
         root = _root(cwd)
-        why = "The repository has no commit yet; a worktree begins at one. Make it: git commit."
-        base = _git(root, "rev-parse", "--verify", "HEAD", why=why).strip()
+        base = _newest(root)
         slug = slug_of(name) or "session"
         branch = _free(root, slug, mark)
         folder = os.path.join(root, _FOLDER)
@@ -65,8 +65,12 @@ class GitWorktrees:
         said = ""
         if how == "merge":
             said = self._merge(root, tree, title)
-        _git(root, "worktree", "remove", "--force", tree.path)
-        _git(root, "branch", "-q", "-D", tree.branch)
+        if os.path.lexists(tree.path):
+            _git(root, "worktree", "remove", "--force", tree.path)
+        else:  # removed by hand: git may still know of it, which keeps the branch
+            _git(root, "worktree", "prune")
+        if _has(root, tree.branch):
+            _git(root, "branch", "-q", "-D", tree.branch)
         return said or f"dropped {tree.branch}"
 
     def _merge(self, root: str, tree: Worktree, title: str) -> str:
@@ -119,10 +123,31 @@ def _root(cwd: str) -> str:
     return place
 
 
+def _newest(root: str) -> str:
+    """The commit that a new branch begins at. Raises BadInput when there is none."""
+    try:
+        return _git(root, "rev-parse", "-q", "--verify", "HEAD").strip()
+    except BadInput as problem:
+        if not problem.message.endswith(_SILENT):
+            raise
+    raise BadInput(
+        f"The repository {root} has no commit yet.",
+        "A worktree begins at one. Make it: git commit.",
+    )
+
+
 def _is_own(root: str, tree: Worktree) -> None:
     """What leads from a worktree to its repository, and to submodules, the session could write."""
-    with open(os.path.join(tree.path, ".git"), encoding="utf-8", errors="replace") as file:
-        leads = file.read(4_096).strip().removeprefix("gitdir: ")
+    try:
+        with open(os.path.join(tree.path, ".git"), encoding="utf-8", errors="replace") as file:
+            leads = file.read(4_096).strip().removeprefix("gitdir: ")
+    except OSError as problem:
+        there = os.path.lexists(tree.path)
+        what = f"cannot be read ({in_words(problem)})" if there else "was removed"
+        raise BadInput(
+            f"The worktree {tree.path} {what}: only what was committed there is left.",
+            f"Merge the branch by hand (git merge {tree.branch}), then drop it.",
+        ) from None
     inside = os.path.realpath(leads)
     if os.path.dirname(inside) != os.path.join(root, ".git", "worktrees"):
         raise BadInput(f"{tree.path}/.git leads elsewhere.", "Look at it by hand, then drop it.")
@@ -161,6 +186,6 @@ def _git(cwd: str, *words: str, why: str = "") -> str:
         raise BadInput(f"git {words[0]} could not be run: {in_words(error)}.") from error
     if done.returncode:
         # The reason comes first, and what it means for the whole last.
-        told = " ".join((done.stderr.strip() or done.stdout.strip() or "no reason given").split())
+        told = " ".join((done.stderr.strip() or done.stdout.strip() or _SILENT).split())
         raise BadInput(f"git {words[0]}: {brief(told, 400)}", why)
     return done.stdout
