@@ -199,3 +199,26 @@ def test_the_environment_of_the_process_is_used(
 ) -> None:
     monkeypatch.setitem(os.environ, "DRAGOMAN_acp__max_sessions", "77")
     assert load(str(tmp_path / "none.toml")).settings.acp.max_sessions == 77
+
+
+@pytest.mark.parametrize(
+    ("text", "env", "source"),
+    [
+        ("[gateway]\nport = 1\n", {"gateway__tls_cert": "/c.pem"}, "DRAGOMAN_gateway__tls_cert: "),
+        ("[gateway]\nport = 1\n", {"gateway__tls_key": "/k.pem"}, "DRAGOMAN_gateway__tls_key: "),
+        ("[agents.a]\n", {"mcp__x__args": "y"}, "DRAGOMAN_mcp__x__args: "),
+        ("", {"mcp__x__args": "y"}, "DRAGOMAN_mcp__x__args: "),
+        ("[mcp.y]\ncommand = 'y'\n", {"mcp__x__args": "y"}, "DRAGOMAN_mcp__x__args: "),
+        ("[acp]\nmax_sessions = 2\n", {"acp__default_agent": "n"}, "DRAGOMAN_acp__default_agent: "),
+        ("[acp]\ndefault_agent = 'n'\n", {"acp__max_sessions": "2"}, "{file}:2: "),
+        ("[mcp.x]\n", {"mcp__x__args": "y"}, "{file}:1: "),
+    ],
+)
+def test_what_is_wrong_is_said_of_where_it_comes_from(
+    tmp_path: Path, text: str, env: dict[str, str], source: str
+) -> None:
+    file = write(tmp_path, text)
+    with pytest.raises(BadSettings) as refused:
+        load(file, {f"DRAGOMAN_{name}": value for name, value in env.items()})
+    (problem,) = refused.value.problems
+    assert problem.startswith(source.format(file=file))

@@ -34,8 +34,8 @@ def told(**sections: Any) -> dict[str, str]:
         ({"mcp": {"m": {}}}, "mcp.m", "needs a command or a url"),
         ({"agents": {"a": {"mcp": ["trakcer"]}}, "mcp": {"tracker": {"url": "u"}}}, "agents.a.mcp",
          "[mcp.trakcer] (did you mean tracker?); there are: tracker."),
-        ({"gateway": {"tls_cert": "c"}}, "gateway", "needed together"),
-        ({"gateway": {"tls_key": "k"}}, "gateway", "needed together"),
+        ({"gateway": {"tls_cert": "c"}}, "gateway.tls_cert", "needed together"),
+        ({"gateway": {"tls_key": "k"}}, "gateway.tls_key", "needed together"),
     ],
 )  # fmt: skip
 def test_what_leads_nowhere(sections: dict[str, Any], key: str, said: str) -> None:

@@ -146,13 +146,19 @@ class _Loading:
         return Loaded(settings, self.path, self.text, self.sources, tuple(self.warnings))
 
     def where(self, path: "Path") -> str:
+        """The line, variable or flag that a key, or what is below it, comes from."""
+        from .lines import line_of, scan
+
+        if path not in self.sources:
+            parts = [one for at, one in self.sources.items() if at[: len(path)] == path]
+            written = self.text and any(one.path[: len(path)] == path for one in scan(self.text))
+            if parts and not written:  # the table is made of nothing else
+                return f"{parts[-1].where}: "
         for length in range(len(path), 0, -1):
             if source := self.sources.get(path[:length]):
                 return f"{source.where}: "
         if not self.text:
             return ""
-        from .lines import line_of
-
         line = line_of(self.text, path)
         return f"{self.path}:{line}: " if line else f"{self.path}: "
 

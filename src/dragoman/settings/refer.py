@@ -47,10 +47,11 @@ def problems(settings: Settings) -> Iterator[tuple[Path, str]]:
         if server.enabled and not (server.command or server.url):
             yield ("mcp", name), f"mcp.{name} needs a command or a url."
     if bool(settings.gateway.tls_cert) != bool(settings.gateway.tls_key):
-        yield ("gateway",), "gateway.tls_cert and gateway.tls_key are needed together."
+        given = "tls_cert" if settings.gateway.tls_cert else "tls_key"
+        yield ("gateway", given), "gateway.tls_cert and gateway.tls_key are needed together."
     if settings.gateway.tls_cert and settings.gateway.tls_self_signed:
         yield (
-            ("gateway",),
+            ("gateway", "tls_self_signed"),
             "gateway.tls_self_signed makes what tls_cert names: keep one.",
         )
 
