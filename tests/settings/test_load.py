@@ -222,3 +222,24 @@ def test_what_is_wrong_is_said_of_where_it_comes_from(
         load(file, {f"DRAGOMAN_{name}": value for name, value in env.items()})
     (problem,) = refused.value.problems
     assert problem.startswith(source.format(file=file))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mcp.x.args = '-pSESAME'",
+        "mcp.x.args = {a = '-pSESAME'}",
+        "mcp.x.args = ['-p', 1, 'SESAME']",
+        "mcp.x.command = ['mysql', '-pSESAME']",
+        "mcp.x.env = 'PIN=SESAME'",
+        "mcp.x.env = ['PIN=SESAME']",
+        "mcp.x.headers = 'X-Pin: SESAME'",
+        "mcp = ['mysql -pSESAME']",
+        "hooks = 'mysql -pSESAME'",
+        "agents.a.args = 'mysql -pSESAME'",
+    ],
+)
+def test_a_secret_in_a_value_of_another_shape_is_not_shown(tmp_path: Path, line: str) -> None:
+    with pytest.raises(BadSettings, match="got ") as refused:
+        load(write(tmp_path, f"{line}\n"), {})
+    assert "SESAME" not in str(refused.value) and "***" in str(refused.value)

@@ -178,7 +178,8 @@ class _Loading:
             where = self.where(finding.path)
             if finding.fatal:
                 value = shape.lookup(self.raw, finding.path)
-                self.problems.append(f"{where}{finding.text} (got {_shown(finding.path, value)}).")
+                shown = _shown(shape.key(finding.path), value)
+                self.problems.append(f"{where}{finding.text} (got {shown}).")
             else:
                 self.warnings.append(f"{where}{_ended(finding.text)} It is ignored.")
         from .lines import scan
@@ -240,7 +241,7 @@ class _Loading:
 
         text = shape.problem(key.kind, value)
         if text:
-            shown = _shown(key.path, value)
+            shown = _shown(key, value)
             name = shape.join(key.path)
             self.problems.append(f"{source.where}: {name} {text} (got {shown}).")
             return
@@ -292,10 +293,10 @@ def _ended(text: str) -> str:
     return text if text.endswith("?") else f"{text}."
 
 
-def _shown(path: "Path", value: Any) -> str:
+def _shown(key: Any, value: Any) -> str:
     import json
 
-    from dragoman.observe.redact import redact
+    from .redact import misplaced
 
-    text = json.dumps(redact(value, path[-1]), default=str, ensure_ascii=False)
+    text = json.dumps(misplaced(key, value), default=str, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:60]}…"

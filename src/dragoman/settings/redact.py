@@ -1,5 +1,6 @@
 """The configuration as plain data, its secrets hidden."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ from dragoman.observe.redact import HIDDEN as HIDDEN
 from dragoman.observe.redact import redact as redact_plain
 
 from .model import Settings
+from .shape import Key, is_plain
 
 
 def plain(settings: Settings) -> dict[str, Any]:
@@ -21,3 +23,23 @@ def redact(settings: Settings) -> dict[str, Any]:
     hidden = redact_plain(plain(settings))
     assert isinstance(hidden, dict)
     return hidden
+
+
+def misplaced(key: Key, value: object) -> object:
+    """A value that does not fit its key, for an error about it.
+
+    Of another shape than it should be, it has none by which a secret is known: a command line in
+    one text, a table as a list. Then nothing but its shape is shown.
+    """
+    hidden = redact_plain(value, key.path[-1])
+    if is_plain(key.kind) and not isinstance(value, Mapping | list | tuple):
+        return hidden
+    return _masked(hidden)
+
+
+def _masked(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {name: _masked(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked(item) for item in value]
+    return HIDDEN if isinstance(value, str) and value else value

@@ -72,6 +72,15 @@ def is_section(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
+def is_plain(kind: Any) -> bool:
+    """Whether its values are single ones: no lists, no tables."""
+    if get_origin(kind) is Annotated:
+        return is_plain(get_args(kind)[0])
+    if get_origin(kind) in (Union, types.UnionType):
+        return all(is_plain(one) for one in get_args(kind))
+    return not is_section(kind) and get_origin(kind) not in (dict, tuple, list)
+
+
 class Fields(Mapping[str, Key]):
     """The keys of a section. Each is looked at when it is asked for: a start needs only a few."""
 

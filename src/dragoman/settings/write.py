@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.engine.faults import BadInput
-from dragoman.observe.redact import is_secret, redact
+from dragoman.observe.redact import is_secret
 
 from . import shape, toml
 from .load import BadSettings, read_text
+from .redact import misplaced
 from .shape import Path
 
 
@@ -23,7 +24,7 @@ def set_key(file: str, key: str, text: str) -> Any:
     kind = str if found.kind is Any and is_secret(found.path[-1]) else found.kind
     value = shape.read(kind, text)
     if problem := shape.problem(found.kind, value):
-        shown = redact(text, found.path[-1])
+        shown = misplaced(found, text)
         raise BadInput(f"{key} {problem} (got {shown!r}).", f"See: dragoman config explain {key}")
     save(file, put(read_valid(file), found.path, value))
     return value
