@@ -125,3 +125,17 @@ async def test_every_agent_and_server_is_kept_from_it(tmp_path: Path) -> None:
         assert set(installed.own_code()) <= set(found)
     finally:
         await host.close()
+
+
+@pytest.mark.parametrize("mark", ["pipx_metadata.json", "uv-receipt.toml"])
+def test_who_has_us_apart_from_projects_is_not_told_to_install_us_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str
+) -> None:
+    from dragoman.host import doctor
+
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(installed, "own_code", lambda: (str(tmp_path / "lib"),))
+    monkeypatch.setattr(doctor, "launch_dir", lambda: str(tmp_path))
+    assert [row.severity for row in doctor.beside()] == ["warn"]
+    (tmp_path / mark).touch()
+    assert list(doctor.beside()) == []

@@ -424,7 +424,7 @@ def _sandbox(loaded: Loaded) -> Iterator[Row]:
 
 def beside() -> Iterator[Row]:
     """What is to be said of our program and the folder that somebody works in."""
-    if place := installed.inside(launch_dir()):
+    if not installed.is_apart() and (place := installed.inside(launch_dir())):
         yield Row(
             "warn", "sandbox", f"dragoman runs from {place}: agents that work here cannot write it",
             f"Install it apart from the project: pipx install {installed.source()}",

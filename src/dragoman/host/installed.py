@@ -31,6 +31,12 @@ def inside(folder: str) -> str:
     return next((place for place in reversed(own_code()) if place.startswith(top)), "")
 
 
+def is_apart() -> bool:
+    """Whether pipx or `uv tool` made the environment that we run from, for us alone."""
+    marks = ("pipx_metadata.json", "uv-receipt.toml")
+    return any(os.path.exists(os.path.join(sys.prefix, mark)) for mark in marks)
+
+
 def source() -> str:
     """What an installer takes for another copy of us: the clone that we run from, if any."""
     clone = os.path.dirname(os.path.dirname(own_code()[0]))
