@@ -220,6 +220,7 @@ await browse({ address, code, executable, width: 1400, height: 900 }, async ({ p
   tell({ step: "linked", early, asked, seen });
 
   // --- installable, and a shell when the host is away ---
+  await page.bringToFront();  // a page that is long behind another one may be put to sleep
   const manifest = await page.evaluate(async () => (await fetch(document.querySelector("link[rel=manifest]").href, { signal: AbortSignal.timeout(180000) })).json());
   tell({ step: "installed", manifest });
   await wait(); // the host goes

@@ -49,6 +49,7 @@ class Waiting:
     lone: bool = False  # without a daemon
     types: str = ""  # what it is told first
     presses: int = 1  # of Ctrl-C until it ends
+    asks: bool = False  # by Python's `input`
     served: tuple[int, ...] = ()  # signals that are a usual way to leave it, with 0
     heeds: tuple[int, ...] = ()  # signals that do not end it
     config: str = ""
@@ -71,8 +72,8 @@ CASES = {
     "approvals": Waiting("approvals|--watch", r"waiting for approvals|\[n\]o"),
     "tap": Waiting("tap", "listening"),
     "logs": Waiting("logs|-f", "ready"),
-    "login": Waiting("login", "Number or name:", lone=True),
-    "login key": Waiting("login|anthropic", "not shown", lone=True),
+    "login": Waiting("login", "Number or name:", lone=True, asks=True),
+    "login key": Waiting("login|anthropic", "not shown", lone=True, asks=True),
     "mcp login": Waiting("mcp|login|mute", lone=True, config=_MUTE_MCP),
     "pair": Waiting("pair", lone=True),
     "status": Waiting("status", lone=True),
@@ -163,6 +164,16 @@ class Terminal:
     def over(self) -> int:
         self.read(lambda: self.process.poll() is not None)
         return self.process.wait(WITHIN)
+
+    def press_again(self) -> None:
+        """Type a second Ctrl-C, as people do, when the first does nothing for a long time.
+
+        Python's `input` misses one that comes between its words and its reading.
+        """
+        soon = time.monotonic() + 20
+        self.read(lambda: self.process.poll() is not None or time.monotonic() > soon)
+        if self.process.poll() is None:
+            self.type("\x03")
 
 
 def children(of: int) -> dict[int, str]:
@@ -259,6 +270,8 @@ def test_it_ends_and_leaves_nothing_behind(
                 terminal.type("\x03")
                 if case.presses > 1:
                     terminal.read(lambda: "ctrl+c again leaves" in terminal.said)
+            if case.asks:
+                terminal.press_again()
         elif number == signal.SIGHUP:
             terminal.hang_up()
         else:

@@ -128,10 +128,12 @@ def test_the_page_works_as_written(page: Path, short: Path) -> None:
     home, work = short / "h", short / "w"
     home.mkdir()
     work.mkdir()
+    (short / "r").mkdir(0o700)
     keep = ("LANG", "LC_ALL", "TMPDIR", "USER", "LOGNAME")
     env = {name: os.environ[name] for name in keep if name in os.environ}
     env |= {
         "HOME": str(home),
+        "XDG_RUNTIME_DIR": str(short / "r"),  # else places that all suites of this machine share
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "BROWSER": "true",
         "EDITOR": "true",

@@ -151,9 +151,9 @@ async def test_a_process_whose_input_ends_does_not_wait_for_its_human(
 @pytest.mark.parametrize(
     ("script", "stop", "grace"),
     [
-        ([turn("x", hang())], "cancelled", 0.05),
+        ([turn("x", hang())], "cancelled", 1.0),
         (["done"], "end_turn", 60),
-        ([call("echo")], "cancelled", 0.05),
+        ([call("echo")], "cancelled", 1.0),
     ],
 )
 async def test_a_turn_of_version_2_ends_before_its_process(

@@ -18,6 +18,7 @@ from dragoman.settings.shape import join
 
 FILES = ("openclawos.manifest.json", "openclawos.json", "openclaw.plugin.json")
 _RUNNERS = {".py": sys.executable, ".js": "node", ".mjs": "node", ".cjs": "node"}
+_MEANT = "Name the folder that has the app's manifest."
 
 
 class AskedFor(msgspec.Struct, frozen=True):
@@ -39,8 +40,9 @@ def look(folder: str) -> AskedFor:
     """Read the manifest of a folder. Raises BadInput."""
     place = os.path.realpath(os.path.expanduser(folder))
     if not os.path.isdir(place):
-        lack = "is no folder" if os.path.lexists(place) else "is not there"
-        raise BadInput(f"{place} {lack}.", "Name the folder that has the app's manifest.")
+        if os.path.lexists(place):
+            raise BadInput(f"{place} is no folder.", _MEANT)
+        raise BadInput(f"{place} is not there.", _MEANT)
     for name in FILES:
         path = os.path.join(place, name)
         if os.path.isfile(path):
