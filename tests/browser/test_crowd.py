@@ -142,7 +142,7 @@ def test_very_many_sessions_and_a_very_long_one(tmp_path: Path, judged: bool) ->
             if judged:
                 assert min(long["took"] + long["first"]) < 1000 * long["crowded"]
                 _smooth(long["frames"])
-            assert browser.step("over")["troubles"] == []
+            assert browser.step("over")["troubles"] == [], daemon.log()[-4000:]
 
 
 def _bounded(before: dict[str, Any], after: dict[str, Any]) -> None:
