@@ -225,9 +225,10 @@ class Servers(Holder):
 
         wrap = self.cells.brought(profile, info)
         mine = connections(own, note, cwd=info.cwd, wrap=wrap)
-        tools = McpTools([*leases, *mine], profile.tools)
+        ways: list[Lease | McpConnection] = [*leases, *mine]
+        tools = McpTools(ways, profile.tools)
         await tools.ready()
-        for way in (*leases, *mine):
+        for way in ways:
             if not way.ready.is_set():  # else a turn does without its tools, and nobody knows why
                 note(f"MCP server {way.name} is still on its way", _LATER)
         return tools
