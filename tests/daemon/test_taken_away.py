@@ -150,6 +150,22 @@ def test_a_socket_that_is_removed_is_made_anew(tmp_path):
         assert daemon.log().count("the socket was removed; listening anew") == 2
 
 
+def test_a_lock_elsewhere_may_be_tidied_away(tmp_path):
+    """As a logout does with the user's folder of sockets: the sessions are there."""
+    beside = tmp_path / "run"
+    beside.mkdir(0o700)
+    config = f'[listen]\nacp = "{beside}/acp.sock"\n'
+    with Daemon(tmp_path, config=config).wait_ready() as daemon, Line(daemon.socket) as line:
+        line.ask("status")
+        shutil.rmtree(beside)
+        limit = time.monotonic() + 60
+        while "the lock was removed or replaced" not in daemon.log():
+            assert time.monotonic() < limit and daemon.process.poll() is None, daemon.log()
+            time.sleep(0.02)
+        line.ask("status")
+        assert daemon.stop() == 0
+
+
 def test_what_cannot_be_looked_at_is_not_lost(tmp_path, monkeypatch):
     path = tmp_path / "store"
     path.write_text("")

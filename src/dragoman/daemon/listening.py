@@ -157,15 +157,16 @@ class Listening:
         return open
 
     def lost(self) -> list[str]:
-        """Our locks that nobody finds any more: the next daemon would begin beside us.
+        """Locks of our data folder that nobody finds: the next daemon would begin beside us.
 
-        A folder that we share with others is not counted: we can do without it.
+        Elsewhere somebody may tidy up (old files in /tmp, all of a user who logged out): we go on.
         """
+        own = os.path.realpath(self._composed.places.data_dir)
         found = [held.socket_path for held in self._locks if not held.is_there()]
-        shared = {path for _, path in places.native(os.environ)} if self._native else set()
-        for path in shared.intersection(found):
+        ours = [path for path in found if os.path.dirname(os.path.realpath(path)) == own]
+        for path in (one for one in found if one not in ours):
             self._tell("the lock was removed or replaced; another daemon may listen here", path)
-        return [lock.lock_path(path) for path in found if path not in shared]
+        return [lock.lock_path(path) for path in ours]
 
     async def mend(self) -> None:
         """Listen anew where a socket is gone at two looks; cleaners of folders remove them."""
