@@ -9,7 +9,7 @@ from dragoman.observe.redact import HIDDEN as HIDDEN
 from dragoman.observe.redact import redact as redact_plain
 
 from .model import Settings
-from .shape import Key, is_plain
+from .shape import Key, is_named
 
 
 def plain(settings: Settings) -> dict[str, Any]:
@@ -28,13 +28,11 @@ def redact(settings: Settings) -> dict[str, Any]:
 def misplaced(key: Key, value: object) -> object:
     """A value that does not fit its key, for an error about it.
 
-    Of another shape than it should be, it has none by which a secret is known: a command line in
-    one text, a table as a list. Then nothing but its shape is shown.
+    A secret is known by its name. What has none of ours (a command line in one text, words of a
+    list, a table in the place of one) is shown by its shape alone.
     """
     hidden = redact_plain(value, key.path[-1])
-    if is_plain(key.kind) and not isinstance(value, Mapping | list | tuple):
-        return hidden
-    return _masked(hidden)
+    return hidden if is_named(key.kind, value) else _masked(hidden)
 
 
 def _masked(value: object) -> object:

@@ -72,13 +72,18 @@ def is_section(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
-def is_plain(kind: Any) -> bool:
-    """Whether its values are single ones: no lists, no tables."""
-    if get_origin(kind) is Annotated:
-        return is_plain(get_args(kind)[0])
-    if get_origin(kind) in (Union, types.UnionType):
-        return all(is_plain(one) for one in get_args(kind))
-    return not is_section(kind) and get_origin(kind) not in (dict, tuple, list)
+def is_named(kind: Any, value: Any) -> bool:
+    """Whether all texts of a value have the names that its key gives them: a list names none."""
+    origin = get_origin(kind)
+    if origin is Annotated:
+        return is_named(get_args(kind)[0], value)
+    if origin in (Union, types.UnionType):
+        return any(is_named(one, value) for one in get_args(kind))
+    if is_section(kind) or origin is dict:
+        return isinstance(value, Mapping)
+    if origin in (list, tuple):
+        return isinstance(value, list | tuple) and all(isinstance(one, Mapping) for one in value)
+    return not isinstance(value, Mapping | list | tuple)
 
 
 class Fields(Mapping[str, Key]):
