@@ -96,7 +96,11 @@ class Line:
     def __init__(self, path, init=INIT):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(60)
-        self.sock.connect(str(path))
+        try:
+            self.sock.connect(str(path))
+        except OSError:
+            self.sock.close()
+            raise
         self.file = self.sock.makefile("rb")
         self.seen = []
         self._id = 0

@@ -20,6 +20,17 @@ def replaced(path):
     os.replace(beside, path)
 
 
+def reached_anew(daemon):
+    """A connection to a socket that is made anew; for an instant it is there and not heard yet."""
+    limit = time.monotonic() + 60
+    while True:
+        try:
+            return Line(daemon.socket)
+        except (FileNotFoundError, ConnectionRefusedError):
+            assert time.monotonic() < limit and daemon.process.poll() is None, daemon.log()
+            time.sleep(0.02)
+
+
 @pytest.mark.parametrize(
     "take",
     [
@@ -124,11 +135,7 @@ def test_what_stood_in_the_way_of_the_store_may_be_moved_away(tmp_path):
     with made.wait_ready() as daemon:
         (daemon.data / "sessions.db").rename(daemon.data / "aside")
         os.unlink(daemon.socket)  # made anew after two looks
-        limit = time.monotonic() + 60
-        while not os.path.exists(daemon.socket):
-            assert time.monotonic() < limit and daemon.process.poll() is None, daemon.log()
-            time.sleep(0.02)
-        with Line(daemon.socket) as line:
+        with reached_anew(daemon) as line:
             line.ask("status")
         assert daemon.stop() == 0
 
@@ -137,12 +144,8 @@ def test_a_socket_that_is_removed_is_made_anew(tmp_path):
     with Daemon(tmp_path).wait_ready() as daemon, Line(daemon.socket) as old:
         for _ in range(2):
             os.unlink(daemon.socket)
-            limit = time.monotonic() + 60
-            while not os.path.exists(daemon.socket):
-                assert time.monotonic() < limit and daemon.process.poll() is None, daemon.log()
-                time.sleep(0.02)
-            assert os.stat(daemon.socket).st_mode & 0o777 == 0o600
-            with Line(daemon.socket) as line:
+            with reached_anew(daemon) as line:
+                assert os.stat(daemon.socket).st_mode & 0o777 == 0o600
                 line.ask("status")
             old.ask("status")  # who was connected still is
         assert daemon.stop() == 0
