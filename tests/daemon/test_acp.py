@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -231,18 +232,22 @@ async def test_a_tool_leaves_the_directory_only_when_a_human_agrees(
 
 
 async def test_mcp_servers_of_the_client(agent: Process, tmp_path: Path) -> None:
+    cwd = project(tmp_path)
+    server = shutil.copy(SERVER, cwd)  # where it may be read, wherever we ourselves are
     servers = [
         {"name": "gone", "command": "/does/not/exist", "args": [], "env": []},
-        {"name": "sums", "command": sys.executable, "args": [SERVER], "env": []},
+        {"name": "sums", "command": sys.executable, "args": [server], "env": []},
     ]
     params = {"protocolVersion": 1, "clientCapabilities": {"session": {"notices": {}}}}
     await agent.call("initialize", params)
-    session = await new(agent, project(tmp_path), mcpServers=servers)
+    session = await new(agent, cwd, mcpServers=servers)
     while not agent.updates("notice"):
         await agent.next()
     notice = agent.updates("notice")[0]
     assert notice["severity"] == "warning" and "gone" in notice["title"]
     assert (await agent.prompt(session, "say hi"))["stopReason"] == "end_turn"
+    titles = {one["title"] for one in agent.updates("notice")}
+    assert not any("sums could not" in title for title in titles), agent.updates("notice")
     db = tmp_path / "c/data/sessions.db"
     assert b"mcp_server.py" not in db.read_bytes() + Path(f"{db}-wal").read_bytes()
 
