@@ -108,7 +108,7 @@ await browse({ address, code, executable, timeout: 180000 }, async ({ page, cont
     const seen = [...document.querySelectorAll(".part > *")].find((node) => node.getBoundingClientRect().top > top + 40);
     const before = [seen.dataset.seq, seen.getBoundingClientRect().top];
     const first = document.querySelector(".part [data-seq]").dataset.seq;
-    for (let tries = 0; tries < 200 && document.querySelector(".part [data-seq]").dataset.seq === first; tries++) await new Promise((done) => setTimeout(done, 20));
+    for (let tries = 0; tries < 6000 && document.querySelector(".part [data-seq]").dataset.seq === first; tries++) await new Promise((done) => setTimeout(done, 20));
     return { moved: seen.getBoundingClientRect().top - before[1], came: document.querySelector(".part [data-seq]").dataset.seq !== first };
   });
   await page.click(".jump");

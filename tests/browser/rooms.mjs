@@ -154,7 +154,7 @@ await browse({ address, code, executable, width: 1400, height: 900 }, async ({ p
   await wait(); // the test makes a session ask something
   const note = await page.evaluate(async () => {
     const worker = await navigator.serviceWorker.ready;
-    for (let tries = 0; tries < 200; tries++) {
+    for (const limit = Date.now() + 120000; Date.now() < limit;) {
       const [found] = await worker.getNotifications();
       if (found) return [found.title, found.body, found.data.path];
       await new Promise((done) => setTimeout(done, 50));
