@@ -126,8 +126,11 @@ await browse({ address, code, executable, width: 1400, height: 900 }, async ({ p
 
   // --- search by what was said ---
   await page.fill(".side .search", "tick project");
-  await page.waitForFunction(() => /Found/.test(document.querySelector(".sessions section:last-of-type h2").textContent) && document.querySelector(".pages a.session"));
-  tell({ step: "found", ids: await page.$$eval(".pages a.session", (all) => all.map((one) => one.dataset.id)) });
+  const found = await page.waitForFunction(() => {
+    const ids = [...document.querySelectorAll(".pages a.session")].map((one) => one.dataset.id);
+    return /Found/.test(document.querySelector(".sessions section:last-of-type h2").textContent) && ids.length && ids;
+  });
+  tell({ step: "found", ids: await found.jsonValue() });
   await page.fill(".side .search", "");
 
   // --- theme, keys, notifications ---
@@ -150,6 +153,12 @@ await browse({ address, code, executable, width: 1400, height: 900 }, async ({ p
   await page.evaluate(() => navigator.serviceWorker.ready.then(() => 0));
   await page.click("#notify");
   await page.waitForFunction(() => localStorage.getItem("notify") === "1" && document.body.dataset.live === "live");
+  await page.evaluate(() => { // where the worker is not there to show it, the page does so itself
+    window.shown = [];
+    window.Notification = class extends Notification {
+      constructor(title, options) { super(title, options); window.shown.push([title, options.body, options.data.path]); }
+    };
+  });
   tell({ step: "own", light, dark, again, keys });
   await wait(); // the test makes a session ask something
   const note = await page.evaluate(async () => {
@@ -157,6 +166,7 @@ await browse({ address, code, executable, width: 1400, height: 900 }, async ({ p
     for (const limit = Date.now() + 120000; Date.now() < limit;) {
       const [found] = await worker.getNotifications();
       if (found) return [found.title, found.body, found.data.path];
+      if (window.shown.length) return window.shown[0];
       await new Promise((done) => setTimeout(done, 50));
     }
     return null;
