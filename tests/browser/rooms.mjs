@@ -163,7 +163,7 @@ await browse({ address, code, executable, width: 1400, height: 900 }, async ({ p
   await wait(); // the test makes a session ask something
   const note = await page.evaluate(async () => {
     const worker = await navigator.serviceWorker.ready;
-    for (const limit = Date.now() + 120000; Date.now() < limit;) {
+    for (const limit = Date.now() + 60000; Date.now() < limit;) {
       const [found] = await worker.getNotifications();
       if (found) return [found.title, found.body, found.data.path];
       if (window.shown.length) return window.shown[0];
@@ -171,7 +171,11 @@ await browse({ address, code, executable, width: 1400, height: 900 }, async ({ p
     }
     return null;
   });
-  tell({ step: "notified", note });
+  tell({ step: "notified", note, about: note ? null : await page.evaluate(async () => ({
+    title: document.title, hidden: document.hidden, focus: document.hasFocus(), live: document.body.dataset.live,
+    wanted: localStorage.getItem("notify"), permission: Notification.permission, toast: document.getElementById("toast")?.textContent,
+    worker: (await navigator.serviceWorker.getRegistration())?.active?.state,
+  })) });
 
   // --- every page, wide and narrow, light and dark, through axe ---
   const paths = ["/", "/sessions", "/approvals", "/clients", "/wire", "/fleet", "/config", "/config/acp", `/sessions/${session}`, `/sessions/${session}/timeline`];

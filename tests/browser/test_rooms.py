@@ -82,7 +82,9 @@ def test_every_room_of_the_dashboard(tmp_path: Path) -> None:
             at = f"/api/sessions/{asking['id']}"
             rest.post(f"{at}/prompt", json={"text": "run echo hi", "wait": False})
             browser.go_on()
-            title, _, path = browser.step("notified")["note"]
+            notified = browser.step("notified")
+            assert notified["note"], notified
+            title, _, path = notified["note"]
             assert "Far away" in title and asking["id"] in path
 
             all_clean(browser.step("pages")["pages"])

@@ -176,6 +176,7 @@ def _at_terminal() -> bool:
 
 def _is_prompted() -> bool:
     """Whether something was piped in. Who holds a pipe open and is silent gives no prompt."""
+    import io
     import os
     import select
     import stat
@@ -185,7 +186,8 @@ def _is_prompted() -> bool:
         if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode)):
             return False
         came = select.select([sys.stdin], [], [], _PATIENCE)[0]
-        return bool(came and sys.stdin.buffer.peek(1).strip())  # type: ignore[union-attr]
+        pipe = sys.stdin.buffer
+        return bool(came and isinstance(pipe, io.BufferedReader) and pipe.peek(1).strip())
     except (OSError, ValueError):  # closed, or no file
         return False
 

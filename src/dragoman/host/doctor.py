@@ -478,8 +478,8 @@ def _keys(loaded: Loaded, env: Mapping[str, str]) -> Iterator[Row]:
     """Which variables of ours programs get by name. Without a name they get no key."""
     given = loaded.settings
     hosted = ((name, one) for name, one in given.agents.items() if one.backend != "builtin")
-    entries = [("agents", name, one) for name, one in hosted]
-    entries += [("mcp", name, one) for name, one in given.mcp.items() if one.command]  # type: ignore[misc]
+    entries: list[tuple[str, str, Any]] = [("agents", name, one) for name, one in hosted]
+    entries += [("mcp", name, one) for name, one in given.mcp.items() if one.command]
     for kind, name, entry in entries:
         if _lacks(_program(entry)):
             continue  # one word about it is enough: it cannot be run
