@@ -100,3 +100,17 @@ export async function checked(page, name) {
   }).map((one) => `placeholder ${one.placeholder}`)));
   return { name, over, cut, violations: found.violations.map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.target.join(" ")} ${node.any[0]?.message ?? ""}`).join(" | ")}`) };
 }
+
+// Notes what the browser shows of this page from now on. It is not asked for a list: while it shows
+// one, a look at the list makes it forget that one.
+export const notes = (page) => page.evaluate(() => {
+  window.shown = [];
+  const note = (title, { body, data }) => window.shown.push([title, body, data.path]);
+  const show = ServiceWorkerRegistration.prototype.showNotification;
+  ServiceWorkerRegistration.prototype.showNotification = async function (...words) { await show.apply(this, words); note(...words); };
+  window.Notification = class extends Notification { // where the worker is not there to show it, the page does so itself
+    constructor(...words) { super(...words); note(...words); }
+  };
+});
+
+export const noted = async (page, at = 0) => (await page.waitForFunction((at) => window.shown[at], at)).jsonValue();

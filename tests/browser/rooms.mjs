@@ -2,7 +2,7 @@
 // Usage: node rooms.mjs ADDRESS CODE CHROMIUM CWD SCREENS
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { browse, checked, rests, say, tell } from "./driver.mjs";
+import { browse, checked, noted, notes, rests, say, tell } from "./driver.mjs";
 
 const [address, code, executable, cwd, screens] = process.argv.slice(2);
 await browse({ address, code, executable, width: 1400, height: 900 }, async ({ page, context, wait }) => {
@@ -153,29 +153,10 @@ await browse({ address, code, executable, width: 1400, height: 900 }, async ({ p
   await page.evaluate(() => navigator.serviceWorker.ready.then(() => 0));
   await page.click("#notify");
   await page.waitForFunction(() => localStorage.getItem("notify") === "1" && document.body.dataset.live === "live");
-  await page.evaluate(() => { // where the worker is not there to show it, the page does so itself
-    window.shown = [];
-    window.Notification = class extends Notification {
-      constructor(title, options) { super(title, options); window.shown.push([title, options.body, options.data.path]); }
-    };
-  });
+  await notes(page);
   tell({ step: "own", light, dark, again, keys });
   await wait(); // the test makes a session ask something
-  const note = await page.evaluate(async () => {
-    const worker = await navigator.serviceWorker.ready;
-    for (const limit = Date.now() + 60000; Date.now() < limit;) {
-      const [found] = await worker.getNotifications();
-      if (found) return [found.title, found.body, found.data.path];
-      if (window.shown.length) return window.shown[0];
-      await new Promise((done) => setTimeout(done, 50));
-    }
-    return null;
-  });
-  tell({ step: "notified", note, about: note ? null : await page.evaluate(async () => ({
-    title: document.title, hidden: document.hidden, focus: document.hasFocus(), live: document.body.dataset.live,
-    wanted: localStorage.getItem("notify"), permission: Notification.permission, toast: document.getElementById("toast")?.textContent,
-    worker: (await navigator.serviceWorker.getRegistration())?.active?.state,
-  })) });
+  tell({ step: "notified", note: await noted(page) });
 
   // --- every page, wide and narrow, light and dark, through axe ---
   const paths = ["/", "/sessions", "/approvals", "/clients", "/wire", "/fleet", "/config", "/config/acp", `/sessions/${session}`, `/sessions/${session}/timeline`];

@@ -36,13 +36,17 @@ class Browser:
             [str(NODE / ".bin" / "node"), str(HERE / script), *words],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
+        self._rest = b""
 
     def step(self, name: str, within: float = 900.0) -> dict[str, Any]:
         assert self.process.stdout is not None and self.process.stderr is not None
-        ready, _, _ = select.select([self.process.stdout], [], [], within)
-        assert ready, f"{name} did not happen"
-        line = self.process.stdout.readline()
-        assert line, self.process.stderr.read().decode()
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([self.process.stdout], [], [], within)
+            assert ready, f"{name} did not happen"
+            more = os.read(self.process.stdout.fileno(), 65536)
+            assert more, self.process.stderr.read().decode()
+            self._rest += more
+        line, _, self._rest = self._rest.partition(b"\n")
         row: dict[str, Any] = json.loads(line)
         if row["step"] != name:
             for part, value in row.items():  # assertions cut it short

@@ -39,34 +39,44 @@ export const del = (path) => call("DELETE", path);
 export const url = (path) => base + path;
 export const here = () => location.pathname.slice(base.length) || "/";
 
+const SHARED = ["session", "gone", "ask", "settled", "clients", "config"]; // the same whatever a page asks for
+const OWN = ["hello", "event", "wire"];
+
 // One stream at a time; `open` decides what is asked for, each time anew, so that a page that comes
-// back from sleep goes on where it stopped.
+// back from sleep goes on where it stopped. The stream before it is heard until it speaks.
 export class Live {
-  constructor(on) {
+  constructor(on, watches) {
     this.on = on;
+    this.watches = watches;
     this.source = null;
+    this.old = null;
     this.wait = 500;
     this.want = () => "";
     document.addEventListener("visibilitychange", () => {
-      if (document.hidden) this.rest = setTimeout(() => this.close("asleep"), 20000);
-      else { clearTimeout(this.rest); if (!this.source) this.open(); }
+      if (document.hidden) this.rest = setTimeout(() => this.sleep(), 20000);
+      else { clearTimeout(this.rest); this.seen?.(); if (!this.source) this.open(); }
     });
   }
 
   open(want) {
     if (want) this.want = want;
-    this.close();
+    clearTimeout(this.again);
+    if (this.source?.spoke) this.old = this.source;
+    else this.source?.close();
     const source = new EventSource(url(`/api/live?${this.want()}`));
     this.source = source;
-    for (const name of ["hello", "session", "gone", "ask", "settled", "event", "clients", "config", "wire"]) {
-      source.addEventListener(name, (event) => {
-        if (source !== this.source) return;
-        if (name === "hello") { this.wait = 500; this.on.state("live"); }
-        this.on[name]?.(JSON.parse(event.data));
-      });
-    }
+    const hear = (names, fits) => {
+      for (const name of names)
+        source.addEventListener(name, (event) => {
+          if (!fits()) return;
+          if (name === "hello") { source.spoke = true; this.old?.close(); this.old = null; this.wait = 500; this.on.state("live"); }
+          this.on[name]?.(JSON.parse(event.data));
+        });
+    };
+    hear(SHARED, () => source === this.source || source === this.old);
+    hear(OWN, () => source === this.source);
     source.onerror = () => {
-      if (source !== this.source) return;
+      if (source !== this.source && source !== this.old) return;
       this.close("away");
       this.again = setTimeout(() => this.open(), this.wait);
       this.wait = Math.min(this.wait * 2, 10000);
@@ -75,8 +85,19 @@ export class Live {
 
   close(state) {
     clearTimeout(this.again);
-    if (this.source) this.source.close();
-    this.source = null;
+    this.source?.close();
+    this.old?.close();
+    this.source = this.old = null;
     if (state) this.on.state(state);
+  }
+
+  // A browser has few connections for each host, so hidden pages have none; but one of them watches
+  // for all where nobody else tells of questions.
+  async sleep() {
+    this.close("asleep");
+    const gone = new AbortController();
+    const seen = new Promise((done) => { this.seen = () => { gone.abort(); done(); }; });
+    if (!(await this.watches()) || !document.hidden) return;
+    await navigator.locks?.request(`watch ${url("/")}`, { signal: gone.signal }, () => { this.open(); return seen; }).catch(() => {}); // it is seen again
   }
 }

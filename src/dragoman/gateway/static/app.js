@@ -14,7 +14,7 @@ import { WirePage } from "./wire.js";
 import { showApprove } from "./approve.js";
 import { showLogin, takeSecret } from "./login.js";
 import { showKeys } from "./dialogs.js";
-import { asked, register } from "./notify.js";
+import { alone, asked, register } from "./notify.js";
 
 const root = document.getElementById("app");
 const KNOWN = 400; // sessions that are remembered; the host knows all
@@ -28,7 +28,7 @@ class App {
     this.status = null;
     this.overview = null;
     this.page = null;
-    this.live = new Live(this.listener());
+    this.live = new Live(this.listener(), alone);
     window.addEventListener("popstate", () => this.show());
     window.addEventListener("locked", () => this.lock());
     document.addEventListener("click", (event) => this.clicked(event));

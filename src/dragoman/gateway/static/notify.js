@@ -34,6 +34,13 @@ async function push(on) {
   await post("/api/push", { endpoint, keys });
 }
 
+// Whether questions are told of by open pages alone: nothing is pushed to this browser.
+export async function alone() {
+  if (!wanted()) return false;
+  const worker = await navigator.serviceWorker?.getRegistration().catch(() => null);
+  return !(await worker?.pushManager?.getSubscription().catch(() => null));
+}
+
 const told = new Set();
 
 // The same on one line of a notification; what is left out is counted.
