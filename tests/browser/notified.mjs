@@ -40,8 +40,22 @@ await browse({ address, code, executable }, async ({ page, context, wait }) => {
   await state(page, "asleep");
   tell({ step: "asleep" });
   await wait();
+  // A question comes when the list of them was answered already, and the last answer was not.
+  let last;
+  const late = new Promise((done) => { last = done; });
+  await page.route(/\/api\/status$/, async (route) => { await late; await route.continue().catch(() => {}); });
+  const listed = page.waitForResponse(/\/api\/approvals$/);
   await hide(page, false);
-  await page.waitForFunction(() => document.querySelector(".tabs .badge").textContent === "3");
+  await (await listed).finished();
+  await page.waitForFunction(() => document.body.dataset.live === "live");
+  tell({ step: "awake" });
+  await wait();
+  await page.waitForFunction(() => document.querySelector(".tabs .badge").textContent === "3"); // the second, and the one that came now
+  const over = page.waitForResponse(/\/api\/overview$/);
+  last();
+  await over;
+  await page.waitForFunction(() => document.querySelector(".tabs .badge").textContent === "4");
+  await page.unroute(/\/api\/status$/);
 
   // --- hidden, and nobody else tells: one of two pages watches, and the other when that one is gone ---
   await page.goto(`${address}/config`);

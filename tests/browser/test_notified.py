@@ -37,10 +37,13 @@ def test_a_question_is_told_of_whatever_the_page_does(tmp_path: Path) -> None:
             ask("Second")
             browser.step("asleep")
             ask("Third")
+            browser.step("awake")
+            ask("Late")
             browser.step("watching")
             ask("Fourth")
             alone = browser.step("alone")
-            assert "Fourth" in alone["first"][0] and alone["quiet"] == ["asleep", 0]
+            assert "Fourth" in alone["first"][0], alone
+            assert alone["quiet"] == ["asleep", 0]
             ask("Fifth")
             assert "Fifth" in browser.step("told")["later"][0]
             assert browser.step("seen") == {"step": "seen", "free_again": 0, "live": "live"}

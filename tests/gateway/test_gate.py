@@ -151,7 +151,8 @@ async def test_board_says_in_short_what_changed_once() -> None:
     )  # fmt: skip
     assert said is not None
     names = [line for line in said.decode().split("\n") if line.startswith("event: ")]
-    assert names == ["event: ask", "event: settled", "event: gone", "event: session"]
+    # Who is told of a question knows its session.
+    assert names == ["event: gone", "event: session", "event: ask", "event: settled"]
     assert ShortShape(door).speak([told(id, ev.TextDelta("t", "x"), 0)]) is None
     assert FullShape().speak([]) is None
 

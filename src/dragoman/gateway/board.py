@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 
 class ShortShape(Holder):
-    """Says of every session that changed what lists show of it, and of approvals what they are."""
+    """Says of every session that changed what lists show of it, and then of approvals what they are:
+    who is told of a question knows its session."""
 
     _door: "Door"
 
     def speak(self, events: Sequence[Event]) -> bytes | None:
         said: list[bytes] = []
+        asked: list[bytes] = []
         changed: dict[str, None] = {}
         for one in events:
             body = one.body
@@ -36,14 +38,14 @@ class ShortShape(Holder):
                 continue
             changed[one.session] = None
             if isinstance(body, ev.Asked):
-                said.append(views.sse("ask", _encode(views.listed(AskRow(body.ask)))))
+                asked.append(views.sse("ask", _encode(views.listed(AskRow(body.ask)))))
             elif isinstance(body, ev.Settled):
-                said.append(views.sse("settled", _encode(body)))
+                asked.append(views.sse("settled", _encode(body)))
         for id in changed:
             session = self._door.live(id)
             if session is not None:
                 said.append(views.sse("session", _encode(views.brief(session.info()))))
-        return b"".join(said) or None
+        return b"".join(said + asked) or None
 
 
 class FullShape:

@@ -24,6 +24,7 @@ class App {
   constructor() {
     this.sessions = new Map();
     this.asks = new Map();
+    this.hearing = new Set(); // for each answer that is awaited: what the stream said meanwhile
     this.clients = [];
     this.status = null;
     this.overview = null;
@@ -56,20 +57,33 @@ class App {
     showLogin(root, () => { this.locked = false; this.start(); });
   }
 
+  // How things are now. What the stream said while the answers were under way is newer than they are.
   async refresh() {
-    const [works, waits, asks, status] = await Promise.all([
-      get("/api/sessions?limit=100&brief=true&archived=false&status=running,starting,interrupting"), get("/api/sessions?limit=100&brief=true&archived=false&status=waiting_input"),
-      get("/api/approvals"), get("/api/status")]);
-    for (const [id, one] of this.sessions) if (WORKING.has(one.status) || one.status === "waiting_input") this.sessions.delete(id);
-    for (const one of [...works.sessions, ...waits.sessions]) this.sessions.set(one.id, one);
-    const before = this.status && this.asks;
-    this.asks = new Map(asks.map((row) => [row.ask.id, row.ask]));
-    this.status = status;
-    await Promise.all([...new Set([...this.asks.values()].map((ask) => ask.session))].filter((id) => !this.sessions.has(id)).slice(0, 50)
-      .map((id) => get(`/api/sessions/${encodeURIComponent(id)}`).then((one) => this.sessions.set(id, one), () => {})));
-    if (before) for (const [id, ask] of this.asks) if (!before.has(id)) this.tell(ask);  // came while no stream was open
+    const heard = [];
+    this.hearing.add(heard);
+    try {
+      const [works, waits, rows, status] = await Promise.all([
+        get("/api/sessions?limit=100&brief=true&archived=false&status=running,starting,interrupting"), get("/api/sessions?limit=100&brief=true&archived=false&status=waiting_input"),
+        get("/api/approvals"), get("/api/status")]);
+      const found = new Map([...works.sessions, ...waits.sessions].map((one) => [one.id, one]));
+      const asks = new Map(rows.map((row) => [row.ask.id, row.ask]));
+      await Promise.all([...new Set([...asks.values()].map((ask) => ask.session))].filter((id) => !found.has(id)).slice(0, 50)
+        .map((id) => get(`/api/sessions/${encodeURIComponent(id)}`).then((one) => found.set(id, one), () => {})));
+      const before = this.status && this.asks;
+      for (const [id, one] of this.sessions) if (WORKING.has(one.status) || one.status === "waiting_input") this.sessions.delete(id);
+      for (const [id, one] of found) this.sessions.set(id, one);
+      this.asks = asks;
+      this.status = status;
+      for (const act of heard) act();
+      if (before) for (const [id, ask] of this.asks) if (!before.has(id)) this.tell(ask);  // came while no stream was open
+    } finally { this.hearing.delete(heard); }
     this.look().catch(() => {});
     this.changed();
+  }
+
+  hear(act) {
+    act();
+    for (const heard of this.hearing) heard.push(act);
   }
 
   tell(ask) {
@@ -150,14 +164,14 @@ class App {
         if (state === "live") this.page?.connected?.();
         this.was = state;
       },
-      session: (one) => { this.know(one); this.side?.inner.update(one); this.changed(one.id, one); },
-      gone: ({ id }) => { this.sessions.delete(id); this.side?.inner.gone(id); this.changed(id, null); },
+      session: (one) => { this.hear(() => this.know(one)); this.side?.inner.update(one); this.changed(one.id, one); },
+      gone: ({ id }) => { this.hear(() => this.sessions.delete(id)); this.side?.inner.gone(id); this.changed(id, null); },
       ask: (row) => {
-        this.asks.set(row.ask.id, row.ask);
+        this.hear(() => this.asks.set(row.ask.id, row.ask));
         this.tell(row.ask);
         this.changed();
       },
-      settled: (row) => { this.asks.delete(row.ask_id); forget(row.ask_id); this.changed(); },
+      settled: (row) => { this.hear(() => this.asks.delete(row.ask_id)); forget(row.ask_id); this.changed(); },
       event: (event) => this.page?.event?.(event),
       clients: (rows) => { this.clients = rows; this.page?.clients?.(rows); },
       config: (row) => this.page?.config?.(row),
