@@ -32,8 +32,10 @@ def test_a_daemon_in_the_background_is_ready_when_the_command_comes_back(living:
         assert "runs already" in again.stdout and not again.stderr and again.returncode == 0
         other = living.run("daemon", "--background", "--native")  # which has no effect: it is said
         assert "dragoman stop; dragoman daemon --background --native" in other.stderr
+        same = living.run("daemon", "--background", "--no-gateway")
+        assert "runs already" in same.stdout and not same.stderr and same.returncode == 0
         assert json.loads(living.says("status", "--json"))["pid"] == first["pid"]
-        assert first["gateway"] is None or not first["gateway"]
+        assert first["flags"] == ["no-gateway"] and first["gateway"] is None or not first["gateway"]
     finally:
         assert "has ended" in living.says("stop")
     left = os.listdir(living.config / "data")
