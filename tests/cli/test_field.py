@@ -182,6 +182,8 @@ def test_a_turn_in_a_worktree_ends_with_the_way_to_take_it_over(living: Living) 
     way = next(row for row in said.splitlines() if "Take it over: " in row)
     words = way.partition("Take it over: dragoman ")[2].partition(" (or")[0].split()
     assert words[:3] == ["sessions", "worktree", "merge"]
+    other = living.run("run", "--session", words[3], "--config-dir", str(living.config), "say on")
+    assert f"merge {words[3]} --config-dir {living.config} (or: drop)" in other.stderr
     assert "changed nothing" in living.says(*words)
     again = living.run("run", "--continue", "--worktree", "say more")
     assert again.returncode and "made for a new session" in again.stderr

@@ -63,13 +63,13 @@ class PlainScreen:
         finally:
             loop.remove_signal_handler(signal.SIGINT)
             lines.close()
-            left = self.desk.session
+            back = way_back(self.desk.session, self.wish.config_dir, self.desk.worktree)
             self.desk.leave()
             ended = [keeper] if self._stopping is None else [keeper, self._stopping]
             for task in ended:
                 task.cancel()
             await asyncio.gather(*ended, return_exceptions=True)
-        if back := way_back(left, self.wish.config_dir):
+        if back:
             self._say(back)
         return 0
 
