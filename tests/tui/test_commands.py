@@ -28,6 +28,9 @@ class Noting:
     session: Any
     cwd: Any
     story: Any
+    link: Any
+    wish: Any
+    agent: Any
     leave: Any
     bag: Any
     take_bag: Any
