@@ -32,8 +32,10 @@ def test_a_daemon_in_the_background_is_ready_when_the_command_comes_back(living:
         assert "runs already" in again.stdout and not again.stderr and again.returncode == 0
         other = living.run("daemon", "--background", "--native")  # which has no effect: it is said
         assert "dragoman stop; dragoman daemon --background --native" in other.stderr
+        same = living.run("daemon", "--background", "--no-gateway")
+        assert "runs already" in same.stdout and not same.stderr and same.returncode == 0
         assert json.loads(living.says("status", "--json"))["pid"] == first["pid"]
-        assert first["gateway"] is None or not first["gateway"]
+        assert first["flags"] == ["no-gateway"] and first["gateway"] is None or not first["gateway"]
     finally:
         assert "has ended" in living.says("stop")
     left = os.listdir(living.config / "data")
@@ -180,6 +182,8 @@ def test_a_turn_in_a_worktree_ends_with_the_way_to_take_it_over(living: Living) 
     way = next(row for row in said.splitlines() if "Take it over: " in row)
     words = way.partition("Take it over: dragoman ")[2].partition(" (or")[0].split()
     assert words[:3] == ["sessions", "worktree", "merge"]
+    other = living.run("run", "--session", words[3], "--config-dir", str(living.config), "say on")
+    assert f"merge {words[3]} --config-dir {living.config} (or: drop)" in other.stderr
     assert "changed nothing" in living.says(*words)
     again = living.run("run", "--continue", "--worktree", "say more")
     assert again.returncode and "made for a new session" in again.stderr

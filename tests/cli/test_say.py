@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -128,7 +129,7 @@ TITLES = [
 ]
 
 
-@pytest.mark.parametrize("room", [24, 25, 40, 41, 79])
+@pytest.mark.parametrize("room", [35, 36, 40, 41, 79])
 def test_columns_line_up_and_fit_whatever_is_written_in_them(
     room: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,7 +153,66 @@ def test_what_is_typed_again_is_never_cut(
     say.table(("agent", "id", "text"), [("somebody", "0123456789", "words")], whole=("id",))
     say.row("0123456789abcdef  ", "words")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1:] == ["somebody  0123456789  …", "0123456789abcdef"]
+    assert lines[2:] == ["somebody  0123456789", "  words", "0123456789abcdef"]
+
+
+MEMORIES = [
+    ("builtin", "where-it-is-deployed", "core", "3 min ago", "make deploy, and nothing else " * 9),
+    ("審査役", "題名の鍵", "conversation", "12 d ago", "日本語の題名がとても長いので切られる" * 9),
+    ("builtin", "short", "core", "now", ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("room", "heads"),
+    [
+        (40, ["AGENT    ID", "  CHANGED    CONTENT"]),
+        (50, ["AGENT    ID                    CONTENT"]),
+        (60, ["AGENT    ID                    CHANGED    CONTENT"]),
+        (80, ["AGENT    ID                    KIND          CHANGED    CONTENT"]),
+    ],
+)
+def test_a_column_tells_something_or_is_left_out(
+    room: int,
+    heads: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from rich.cells import cell_len
+
+    monkeypatch.setenv("COLUMNS", str(room))
+    headers = ("agent", "id", "kind", "changed", "content")
+    say.table(headers, MEMORIES, whole=("id",), spare=("kind", "changed"))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[: len(heads)] == heads
+    assert all(cell_len(line) <= room for line in lines)
+    for agent, key, *_, content in MEMORIES:
+        at = next(n for n, line in enumerate(lines) if line.startswith(agent) and key in line)
+        shown = lines[at + len(heads) - 1].rpartition("  ")[2].rstrip("…")
+        assert not content or (content.startswith(shown) and cell_len(shown) >= 14)
+
+
+@pytest.mark.parametrize("room", [40, 50, 60, 80])
+def test_no_table_is_squeezed_to_nothing(
+    room: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(room))
+    every = tuple("abcdefgh")
+    for spare in (), every[1:], every[3:]:
+        for words in "長い値 ", "longer words ", "w":
+            say.table(every, [[words * 20 if at else "0123abcd" for at in range(8)]], spare=spare)
+    cells = [re.split(" {2,}", line.strip()) for line in capsys.readouterr().out.splitlines()]
+    assert "…" not in {cell for line in cells for cell in line}
+
+
+def test_what_is_typed_again_stands_alone_where_it_fills_the_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    say.table(("id", "name"), [("i" * 30, "n" * 30)], whole=("name",))
+    say.table(("id", "kind"), [("i" * 50, "")], spare=("kind",))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:] == [f"{'i' * 30}  {'n' * 30}", "ID", "  KIND", "i" * 50]
 
 
 def test_a_line_of_a_list_is_cut_behind_what_is_typed_again(

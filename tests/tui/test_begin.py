@@ -51,6 +51,10 @@ def test_begin_tells_the_way_back() -> None:
     assert way_back("", None) == ""
     assert way_back("0123456789", None) == "come back with: dragoman -r 01234567"
     assert "--config-dir '/a b'" in way_back("0123456789", "/a b")
+    back, merge, drop = way_back("0123456789", "/a b", worktree=True).splitlines()
+    assert back == way_back("0123456789", "/a b")
+    assert merge.endswith(": dragoman sessions worktree merge 01234567 --config-dir '/a b'")
+    assert drop.endswith(": dragoman sessions worktree drop 01234567 --config-dir '/a b'")
 
 
 @pytest.mark.parametrize(

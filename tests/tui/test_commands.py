@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 
-from dragoman.client.answers import Checkpoint, TouchedFile
+from dragoman.client.answers import AgentRow, Checkpoint, CommandRow, TouchedFile
 from dragoman.engine.ask import Ask
 from dragoman.engine.content import Text
 from dragoman.engine.faults import BadInput, UnknownSession
 from dragoman.tui import commands, saying
 from dragoman.tui.asking import Asking
+from dragoman.tui.begin import Wish
 from dragoman.tui.commands import OWN
 from dragoman.tui.piece import Piece
 from dragoman.tui.saying import run
 from dragoman.tui.story import Story
+from dragoman.tui.unknown import command
 from dragoman.tui.writing import Bag
 
 
@@ -26,6 +28,9 @@ class Noting:
     session: Any
     cwd: Any
     story: Any
+    link: Any
+    wish: Any
+    agent: Any
     leave: Any
     bag: Any
     take_bag: Any
@@ -57,6 +62,10 @@ class Awaiting(Noting):
         return call
 
 
+async def _same(thing: Any) -> Any:
+    return thing
+
+
 class App(Noting):
     """As much of the terminal as words can reach."""
 
@@ -66,7 +75,11 @@ class App(Noting):
         self.desk = Awaiting(self.log, answers)
         self.desk.session, self.desk.cwd, self.desk.story = session, cwd, Story()
         self.desk.leave = lambda: self.log.append(("leave",))
-        self.link = SimpleNamespace(host=Awaiting(self.log, answers))
+        host = Awaiting(self.log, answers)
+        self.link = self.desk.link = SimpleNamespace(
+            host=host, want=lambda: None, ready=lambda: _same(host), answered=lambda work: work
+        )
+        self.desk.wish, self.desk.agent = Wish(cwd), "builtin"
         self.writing = Noting(self.log, answers)
         self.writing.bag = Bag()
         self.writing.take_bag = self.writing.bag.take
@@ -173,12 +186,55 @@ async def test_saying_tells_commands_shell_and_prompts_apart(tmp_path: Path) -> 
     app = App(cwd=str(tmp_path))
     await saying.taken(app, "/mode plan", False)
     assert app.log == [("set_mode", "s1", "plan")]
-    await saying.taken(app, "/unknown of ours", False)
-    assert app.log[1][0] == "send" and app.log[1][1] == (Text("/unknown of ours"),)
+    await saying.taken(app, "/etc/hosts what is this", False)
+    assert app.log[1][0] == "send" and app.log[1][1] == (Text("/etc/hosts what is this"),)
     await saying.taken(app, "!echo $((1 + 1)); exit 3", False)
     piece = app.desk.story.pieces[-1]
     assert (piece.text, piece.outcome) == ("2\n", "exit 3")
     assert app.log[-1][0] == "carry" and "$ echo" in app.log[-1][2].text
+
+
+def offering(backend: str = "builtin") -> App:
+    """A terminal where the folder has one command, and one agent."""
+    row = AgentRow("builtin", "demo/demo", "full", "", backend)
+    return App(commands=[CommandRow("greet", "says hello")], agents=[row])
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [("/modle", "/model?"), ("/gret Ada", "/greet?"), ("/qqq\nmore", "/qqq."), ("/Undo", "/undo?")],
+)
+async def test_a_command_that_there_is_not_is_no_prompt_and_is_kept(text: str, near: str) -> None:
+    app = offering()
+    with pytest.raises(BadInput) as found:
+        await saying.taken(app, text, False)
+    assert text.split()[0] in found.value.message and found.value.message.endswith(near)
+    assert app.log[-1] == ("give_back", text) and "send" not in {name for name, *_ in app.log}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/greet Ada", "/home/x/file is broken", "/etc/hosts what is this", "/tmp is full", "/",
+     "/ is full", "// a remark", " /modle", "/notes.txt is missing", "/a+b/ matches", "no /modle"],
+)  # fmt: skip
+async def test_what_begins_with_a_path_or_a_command_of_the_folder_is_a_prompt(text: str) -> None:
+    app = offering()
+    await saying.taken(app, text, False)
+    assert ("send", (Text(text),)) in app.log
+
+
+def test_a_path_is_no_command() -> None:
+    found = [
+        command(text) for text in ("/a:b-c_d words", "/étude", "/tmp", "/a/b", "/a.b", "a", "")
+    ]
+    assert found == ["a:b-c_d", "étude", "", "", "", "", ""]
+    assert command(f"/{'x' * 65}") == ""
+
+
+async def test_an_agent_of_another_program_knows_its_commands_itself() -> None:
+    app = offering("acp")
+    await saying.taken(app, "/review", False)
+    assert ("send", (Text("/review"),)) in app.log
 
 
 async def test_saying_goes_into_the_running_turn_unless_it_is_queued() -> None:

@@ -55,6 +55,9 @@ def test_lines_only_for_screen_readers(home: Home) -> None:
     assert (home.work / "plain.txt").exists()
     raw = pane.screen(colours=True)
     assert "\x1b[" not in raw, "nothing is drawn, only said"
+    pane.type("/sesions")
+    pane.press("Enter")
+    pane.wait("problem: There is no command /sesions; did you mean /sessions?")
     pane.type("/quit")
     pane.press("Enter")
     pane.wait("left with 0")

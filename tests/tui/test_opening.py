@@ -79,6 +79,29 @@ def test_who_said_nothing_is_told_no_way_back(home: Home) -> None:
     assert "come back" not in pane.wait("left with 0")
 
 
+def test_who_leaves_a_worktree_is_told_how_its_work_is_taken_over(home: Home) -> None:
+    git = ["git", "-C", str(home.work), "-c", "user.name=me", "-c", "user.email=me@example.org"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-qm", "one", "--allow-empty"], check=True)
+    pane = home.open('dragoman --worktree "say one"')
+    pane.wait("  one", "● ready")
+    pane.press("C-d")
+    shown = pane.wait("come back with", "worktree drop", "left with 0")
+    way = shown.partition("over with: ")[2].partition("\n")[0]
+    merging = way.split()[-1]
+    plain = home.open(f"dragoman --plain -r {merging}")
+    plain.wait("session ")
+    plain.type("/quit")
+    plain.press("Enter")
+    plain.wait("worktree drop", "left with 0")
+    staying = home.open(f"dragoman -r {merging}")
+    staying.wait("› say one", "● ready")
+    merged = home.open(way)
+    merged.wait("changed nothing", "left with 0")
+    staying.press("C-d")
+    assert "worktree" not in staying.wait("come back with", "left with 0")
+
+
 def test_continue_in_a_folder_without_sessions_begins_one(home: Home) -> None:
     pane = home.open("dragoman -c")
     pane.wait("no session in this folder yet")

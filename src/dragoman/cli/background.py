@@ -27,7 +27,8 @@ def start(args: Args) -> int:
     except NotRunning:
         return _launch(args)
     say.out(f"A daemon runs already, process {found['pid']}.")
-    if flags := _flags(args):
+    flags = _flags(args)
+    if {flag.removeprefix("--") for flag in flags}.difference(found.get("flags", ())):
         again = " ".join((next_line(args, "daemon --background"), *flags))
         end = next_line(args, "stop")
         say.warn(f"It keeps the flags of its own start. For yours: {end}; {again}")

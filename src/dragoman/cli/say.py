@@ -142,35 +142,73 @@ def table(
     rows: "Iterable[Sequence[object]]",
     *,
     whole: "Sequence[str]" = (),
+    spare: "Sequence[str]" = (),
     empty: str = "nothing",
 ) -> None:
-    """Rows in columns, cut where a line may not have them all; pipes get everything.
+    """Rows in columns that fit the terminal; pipes get everything.
 
     The first column, and those named `whole`, are what people type again: they are never cut.
+    Where there is no room for all, those named `spare` are left out, the first of them first.
     """
     cells = [[clean("" if cell is None else str(cell)) for cell in row] for row in rows]
     if not cells:
         out(style(empty, "dim"))
         return
-    widths = [max(width(row[at]) for row in [list(headers), *cells]) for at in range(len(headers))]
-    _fit(widths, [at for at, name in enumerate(headers) if at and name not in whole])
-    out(style(_line([header.upper() for header in headers], widths), "bold"))
-    for row in cells:
-        out(_line(row, widths))
+    cells.insert(0, [header.upper() for header in headers])
+    widths = [max(width(row[at]) for row in cells) for at in range(len(headers))]
+    kept = [at for at, name in enumerate(headers) if not at or name in whole]
+    parts = _fit(widths, kept, [headers.index(name) for name in spare])
+    for number, row in enumerate(cells):
+        for indent, part in zip(("", _BELOW), parts, strict=False):
+            line = _line([row[at] for at in part], [widths[at] for at in part])
+            if line or not indent:
+                out(style(f"{indent}{line}", *(() if number else ("bold",))))
 
 
-def _fit(widths: list[int], narrow: list[int]) -> None:
-    """Narrow the widest of these columns until a row fits."""
+_USEFUL = 16  # columns of a longer text that tell something
+_SPARE = 10  # the same of what may be left out
+_BELOW = "  "
+
+
+def _fit(widths: list[int], kept: list[int], spare: list[int]) -> list[list[int]]:
+    """Narrow the widest columns until a row fits; gives which of them are on each of its lines.
+
+    Those that are kept have a line of their own where nothing else has room beside them.
+    """
+    every = [*range(len(widths))]
     if not (room := columns()):
-        return
-    room -= 2 * (len(widths) - 1)
-    for at in narrow:
-        widths[at] = min(widths[at], max(room, 1))
-    while narrow and sum(widths) > room:
-        widest = max(narrow, key=widths.__getitem__)
-        if widths[widest] <= 1:
-            return
+        return [every]
+    useful = {at: _SPARE for at in spare} | {at: widths[at] for at in kept}
+    least = [min(one, useful.get(at, _USEFUL)) for at, one in enumerate(widths)]
+    shown = _without(spare, every, least, room)
+    if _taken(shown, least) <= room and (len(shown) > len(kept) or len(kept) == len(every)):
+        parts = [shown]
+    else:
+        room -= len(_BELOW)
+        rest = [at for at in every if at not in kept]
+        shown = _without(spare, rest, least, room)
+        parts = [kept, shown]
+    for at in shown:
+        widths[at] = max(least[at], min(widths[at], room))
+    while _taken(shown, widths) > room:
+        widest = max(shown, key=lambda at: widths[at] - least[at])
+        if widths[widest] <= least[widest]:
+            break
         widths[widest] -= 1
+    return parts
+
+
+def _without(spare: list[int], shown: list[int], least: list[int], room: int) -> list[int]:
+    """These columns without those that are left out for the others to have room."""
+    for at in spare:
+        if _taken(shown, least) <= room:
+            break
+        shown = [one for one in shown if one != at]
+    return shown
+
+
+def _taken(shown: list[int], widths: list[int]) -> int:
+    return sum(widths[at] for at in shown) + 2 * max(len(shown) - 1, 0)
 
 
 def _line(cells: list[str], widths: list[int]) -> str:

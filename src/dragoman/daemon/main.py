@@ -84,6 +84,10 @@ class Daemon:
         facts = self.composed.door.facts
         facts.addresses = self.listening.main()
         facts.config_kind = "custom" if places.given else "default"
+        holds = {
+            "ephemeral": self.ephemeral, "no-gateway": not self.with_gateway, "native": self._native
+        }  # fmt: skip
+        facts.flags = [name for name, does in holds.items() if does]
         facts.logs = self._feed
         facts.taps = _LateTaps(self.guests)
         facts.explain = self._explain

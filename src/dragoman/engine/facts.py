@@ -71,6 +71,7 @@ class Facts(msgspec.Struct):
     config_kind: str = "default"
     data_dir: str = ""
     store_file: str = ""  # that sessions are kept in, if they are in a file
+    flags: Sequence[str] = ()  # of the command line that hold, however they were asked for
     addresses: Mapping[str, str] = {}  # where each dialect listens
     gateway: str | None = None  # its address
     notices: Callable[[], Sequence[str]] = tuple  # that hold now

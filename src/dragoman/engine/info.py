@@ -48,6 +48,12 @@ def begun_by_somebody(info: SessionInfo) -> bool:
     return info.origin not in ("schedule", "task")
 
 
+def has_worktree(extra: dict[str, Any]) -> bool:
+    """Whether a session works in a worktree of its own that is still to be merged or dropped."""
+    tree = extra.get("worktree") or {}
+    return bool(tree.get("path")) and not tree.get("ended")
+
+
 def plan_file(cwd: str, session: str) -> str:
     """The one file that a session in plan mode may write."""
     plain = (c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in session[:64])

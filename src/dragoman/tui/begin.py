@@ -110,7 +110,7 @@ def begin(wish: Wish, *, plain: bool, light: bool, dark: bool) -> int:
             sys.__stderr__ = sys.__stdout__  # type: ignore[misc]
         app = Terminal(wish, light=light)
         code = app.run()
-    if back := way_back(app.desk.session, wish.config_dir):
+    if back := way_back(app.desk.session, wish.config_dir, app.desk.worktree):
         print(back)
     return app.return_code or code or 0
 
@@ -121,9 +121,18 @@ def is_light(env: Mapping[str, str]) -> bool:
     return back in (7, 9, 10, 11, 12, 13, 14, 15)
 
 
-def way_back(session: str, config_dir: str | None) -> str:
-    """How to open the session again that was left; nothing when there was none."""
+def way_back(session: str, config_dir: str | None, worktree: bool = False) -> str:
+    """How to open the session again that was left; nothing when there was none.
+
+    With a worktree also how its work is taken over, or thrown away.
+    """
     if not session:
         return ""
     where = f" --config-dir {shlex.quote(config_dir)}" if config_dir else ""
-    return f"come back with: dragoman{where} -r {session[:8]}"
+    back = f"come back with: dragoman{where} -r {session[:8]}"
+    if not worktree:
+        return back
+    merge, drop = (
+        f"dragoman sessions worktree {how} {session[:8]}{where}" for how in ("merge", "drop")
+    )
+    return f"{back}\ntake its worktree over with: {merge}\nor throw it away with: {drop}"

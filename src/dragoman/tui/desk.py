@@ -8,8 +8,9 @@ from uuid import uuid4
 from dragoman.client.host import HostClient
 from dragoman.client.problems import beginning
 from dragoman.engine.content import Image, Text
-from dragoman.engine.events import Event, TurnBegan
+from dragoman.engine.events import Event, ExtraSet, TurnBegan
 from dragoman.engine.faults import Fault, NothingRunning
+from dragoman.engine.info import has_worktree
 
 from .begin import Wish
 from .link import ScreenLink
@@ -33,6 +34,8 @@ class ShownSession:
         self.story = Story(link.name)
         self.session = ""
         self.cwd = wish.cwd
+        self.agent = ""  # the session's
+        self.worktree = False  # of its own, and not ended yet
         self._first = 1  # the first kept event that was read
         self._reading = False
         self._changed = changed
@@ -50,6 +53,7 @@ class ShownSession:
             self._task = None
         self.session = ""
         self.cwd = self.wish.cwd
+        self.agent, self.worktree = "", False
         self._keys.clear()
         self.story = Story(self.link.name)
 
@@ -60,6 +64,7 @@ class ShownSession:
         self.leave()
         info = facts.session
         self.session, self.cwd = session_id, info.cwd
+        self.agent, self.worktree = info.agent, has_worktree(info.extra)
         story = self.story
         events = await self._tail(host, info.last_seq)
         for event in events:
@@ -80,6 +85,9 @@ class ShownSession:
         def take(event: Event) -> None:
             if type(event.body) is TurnBegan and event.body.key in self._keys:
                 self._keys.remove(event.body.key)
+            elif type(event.body) is ExtraSet:
+                tree = event.body.values.get("worktree") or {}
+                self.worktree = self.worktree and not tree.get("ended")
             story.take(event)
             heard(event)
             changed()
@@ -154,6 +162,7 @@ class ShownSession:
                     title=wish.prompt[:60] if wish.worktree else "", worktree=wish.worktree,
                 ))  # fmt: skip
                 self.session, self._first = made.id, 1
+                self.agent, self.worktree = made.agent, has_worktree(made.extra)
                 self._begin(made.id, 0)
             return self.session
 

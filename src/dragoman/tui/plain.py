@@ -26,8 +26,10 @@ from .paint import told
 from .question import ask_rows
 from .rows import safe
 from .story import noted
+from .unknown import check
 
 _LOOK = 0.5  # seconds in which a line is no answer to a question that was put just now
+_OWN = ("quit", "exit", "help", "stop", "new", "sessions", "resume")
 _HELP = """\
 Type what the agent is to do. Lines of your own that mean something else:
 /stop stops the turn. /new begins another session. /sessions lists them. /resume ID opens one.
@@ -63,13 +65,13 @@ class PlainScreen:
         finally:
             loop.remove_signal_handler(signal.SIGINT)
             lines.close()
-            left = self.desk.session
+            back = way_back(self.desk.session, self.wish.config_dir, self.desk.worktree)
             self.desk.leave()
             ended = [keeper] if self._stopping is None else [keeper, self._stopping]
             for task in ended:
                 task.cancel()
             await asyncio.gather(*ended, return_exceptions=True)
-        if back := way_back(left, self.wish.config_dir):
+        if back:
             self._say(back)
         return 0
 
@@ -142,8 +144,10 @@ class PlainScreen:
         elif name == "/resume":
             await self.desk.open(await self.desk.find(words.strip()))
             self._say(f"session {self.desk.session[:8]}")
-        elif not (self.desk.story.turn and await self.desk.steer(text)):
-            await self.desk.send(attachments.prompt(text, self.desk.cwd))
+        else:
+            await check(text, _OWN, self.desk)
+            if not (self.desk.story.turn and await self.desk.steer(text)):
+                await self.desk.send(attachments.prompt(text, self.desk.cwd))
         return True
 
     async def _take_answer(self, ask: Ask, said: str) -> None:

@@ -13,6 +13,7 @@ from dragoman.engine.faults import Fault
 
 from . import commands
 from .piece import Piece
+from .unknown import check
 
 if TYPE_CHECKING:
     from .app import Terminal
@@ -32,6 +33,7 @@ async def taken(app: "Terminal", text: str, queued: bool) -> None:
             if (doing := own.act(app, words.strip())) is not None:
                 await doing
             return
+        await check(text, commands.OWN, app.desk)
         await send(app, text, queued)
     except Fault:
         app.writing.give_back(text)

@@ -9,6 +9,7 @@ import select
 import signal
 import sys
 from collections.abc import Sequence
+from shlex import quote
 from typing import Any
 
 from dragoman.cli.dialogue import Decision, Dialogue, by_rule, put, screen_size
@@ -20,6 +21,7 @@ from dragoman.engine import events as ev
 from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Ask, Event
 from dragoman.engine.faults import AlreadySettled, BadInput
+from dragoman.engine.info import has_worktree
 from dragoman.engine.visible import visible
 from dragoman.transports.loop import ended_by_signals, run
 
@@ -138,6 +140,7 @@ async def one_turn(wish: Wish, *, as_json: bool, rule: str) -> int:
     at = await seat(wish)
     try:
         await at.open(wish)
+        worktree = wish.worktree or (wish.old and has_worktree(await at.extra()))
         screen = JsonLines() if as_json else Screen()
         human = Human(at, rule, screen)
         answers = asyncio.ensure_future(human.answer_all())
@@ -162,8 +165,9 @@ async def one_turn(wish: Wish, *, as_json: bool, rule: str) -> int:
             raise human.unread
         if isinstance(screen, Screen):
             screen.end()
-            if wish.worktree:
-                ways = f"dragoman sessions worktree merge {at.session} (or: drop)"
+            if worktree:
+                where = f" --config-dir {quote(wish.config_dir)}" if wish.config_dir else ""
+                ways = f"dragoman sessions worktree merge {at.session}{where} (or: drop)"
                 screen.aside(f"It worked in a worktree of its own. Take it over: {ways}", "2")
     finally:
         await at.close()

@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import msgspec
@@ -125,6 +125,10 @@ class Here:
         work = await self._door.prompt(self._session, content, WHO)
         return (await work.done).outcome
 
+    async def extra(self) -> dict[str, Any]:
+        """What traits keep with the session."""
+        return (await self._door.info(self._session)).extra
+
     async def answer(self, ask: Ask, decided: Decision) -> None:
         await self._door.answer(
             ask.id, decided.verdict, WHO, text=decided.text, scope=decided.scope,
@@ -189,6 +193,10 @@ class There:
         if not outcome and self._unwanted:
             print("dragoman: the prompt was withdrawn.", file=sys.stderr)
         return outcome or ("cancelled" if self._unwanted else "failed")
+
+    async def extra(self) -> dict[str, Any]:
+        """What traits keep with the session."""
+        return (await self._host.session(self._session)).session.extra
 
     async def answer(self, ask: Ask, decided: Decision) -> None:
         await self._host.answer(

@@ -24,7 +24,8 @@ def _list(args: Args) -> int:
         )
         for row in found["agents"]
     ]
-    say.table(("agent", "model", "mode", "reasoning", "backend"), rows, empty="no agents")
+    headers = ("agent", "model", "mode", "reasoning", "backend")
+    say.table(headers, rows, spare=("reasoning", "backend", "mode"), empty="no agents")
     return 0
 
 

@@ -63,7 +63,8 @@ def _list(args: Args) -> int:
         (row["id"], row["state"], row["registered"], ", ".join(row["capabilities"]), row["problem"])
         for row in rows
     ]
-    say.table(("app", "process", "kernel", "serves", ""), shown, empty="no apps are installed")
+    headers = ("app", "process", "kernel", "serves", "")
+    say.table(headers, shown, spare=("serves", "kernel"), empty="no apps are installed")
     return 0
 
 

@@ -122,6 +122,7 @@ def _explain(args: Args) -> int:
                 (one.key, "" if one.value is None else render(one.value), one.source, one.doc)
                 for one in found
             ],
+            spare=("from", "meaning"),
         )
     return 0
 

@@ -29,6 +29,7 @@ def _list(args: Args) -> int:
     say.table(
         ("node", "state", "sessions", "running", "lag", "silent", "labels", "version"),
         [_row(one) for one in found],
+        spare=("version", "labels", "lag", "silent", "running", "sessions"),
         empty="no nodes: set [fleet] database, then start the daemon",
     )
     return 0

@@ -28,7 +28,8 @@ def run(args: Args) -> int:
         return 0
     none = "no daemon runs" if heard is None else ""
     shown = [(name, _state(known.get(name), on) or none, where) for name, where, on in found]
-    say.table(("server", "state", "where"), shown, empty="no MCP servers are configured")
+    headers = ("server", "state", "where")
+    say.table(headers, shown, spare=("where",), empty="no MCP servers are configured")
     for name, one in known.items():
         if one["problem"]:
             say.err(f"{name}: {say.clean(one['problem'])}")

@@ -26,6 +26,7 @@ def run(args: Args) -> int:
         ("agent", "id", "kind", "changed", "content"),
         rows,
         whole=("id",),
+        spare=("kind", "changed"),
         empty="nothing is remembered",
     )
     return 0

@@ -13,7 +13,8 @@ def run(args: Args) -> int:
         return 0
     rows = [_row(row["ref"], row["model"]) for row in found["models"]]
     empty = f"no models of {args.provider}" if args.provider else "no models"
-    say.table(("model", "context", "output", "$ in", "$ out", "can"), rows, empty=empty)
+    headers = ("model", "context", "output", "$ in", "$ out", "can")
+    say.table(headers, rows, spare=("can", "output", "$ in", "$ out", "context"), empty=empty)
     if lacking := found.get("without_key"):
         say.err(say.style(f"without a key: {', '.join(lacking)}", "dim", stream=sys.stderr))
     return 0

@@ -42,6 +42,7 @@ def _list(args: Args) -> int:
             for one in found
         ],
         whole=("name",),
+        spare=("kind", "made"),
         empty="no tokens; make one with: dragoman token new",
     )
     return 0

@@ -31,6 +31,7 @@ async def status(conn: "Caller", _: None) -> dict[str, Any]:
         "config_dir": facts.config_dir,
         "config_file": facts.config_file,
         "data_dir": facts.data_dir,
+        "flags": facts.flags,
         "endpoints": facts.addresses,
         "gateway": facts.gateway or "",
         "sessions": {

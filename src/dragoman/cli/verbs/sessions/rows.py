@@ -51,7 +51,8 @@ def list(args: Args) -> int:
     ]
     node = ("node",) if fleet else ()
     headers = ("session", *node, "status", "title", "agent", "from", "turns", "$", "changed")
-    say.table(headers, rows, empty="no sessions")
+    spare = ("from", "turns", "$", "agent", *node, "changed")
+    say.table(headers, rows, spare=spare, empty="no sessions")
     if more:
         say.err(f"only the newest {args.limit} are shown; more: dragoman sessions --limit N")
     return 0
