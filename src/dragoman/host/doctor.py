@@ -185,10 +185,9 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
         yield _locked(path, pid)
         return
     if damage:
-        yield Row(
-            "error", "store", f"{path} is damaged: {damage}",
-            "Start the daemon: it moves the file aside and begins a new one.",
-        )  # fmt: skip
+        from dragoman.store.file import rescue
+
+        yield Row("error", "store", f"{path} is damaged: {damage}", rescue(path))
         return
     if newer := _foreign(path):
         yield Row("error", "store", newer.message, newer.hint)

@@ -274,6 +274,14 @@ def damaged(path: str) -> Damaged:
     )
 
 
+def rescue(path: str) -> str:
+    """What becomes of a damaged file that was only looked at, and what to do."""
+    return (
+        "The daemon moves it aside when it starts after it met the damage, and begins a new one."
+        f" Save what it holds first: sqlite3 {path} .recover"
+    )
+
+
 def move_aside(path: str) -> str:
     """Rename a damaged database with its log, so that it can still be examined."""
     stem = f"{path}.corrupt-{time.strftime('%Y%m%d-%H%M%S')}"
