@@ -54,9 +54,8 @@ class Claim:
 
     def __init__(self, path: str) -> None:
         self._path = f"{path}.lock"
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         while True:
-            self._file = os.open(self._path, flags, 0o600)
+            self._file = self._open()
             self.alone = self._alone()
             if not self.alone:
                 fcntl.flock(self._file, fcntl.LOCK_SH)
@@ -73,11 +72,21 @@ class Claim:
         return self.alone
 
     def share(self) -> None:
-        """Let others open the file too."""
+        """Let others open the file too.
+
+        Not every system shares a lock in one step: who comes, and leaves, between the two takes the
+        mark away. Then another one is made, or whoever opens the file next believes itself alone.
+        """
         if self.alone:
+            self.alone = False
             os.pwrite(self._file, OPEN, 0)
             fcntl.flock(self._file, fcntl.LOCK_SH)
-            self.alone = False
+            while not self._is_there():
+                former, self._file = self._file, self._open()
+                os.close(former)
+                fcntl.flock(self._file, fcntl.LOCK_SH)
+                if not os.pread(self._file, len(OPEN), 0):
+                    os.pwrite(self._file, OPEN, 0)
 
     def condemn(self) -> None:
         """Have whoever opens the file next look through it."""
@@ -90,6 +99,10 @@ class Claim:
                 if self._is_there():
                     os.unlink(self._path)
         os.close(self._file)
+
+    def _open(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(self._path, flags, 0o600)
 
     def _is_there(self) -> bool:
         """Whether what is held is still the mark that others would find."""
