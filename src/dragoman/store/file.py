@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dragoman.engine.faults import MORE_FILES, BadInput, Fault, StoreFailed
-from dragoman.kernel import LOCK_OPEN_FILE
+from dragoman.kernel import ASK_OPEN_FILE, LOCK_OPEN_FILE
 from dragoman.standing import in_place_of_file, led_to
 
 from .rows import Torn
@@ -159,6 +159,29 @@ class Anchor:
         """Once SQLite has closed the file: this would end its locks."""
         while self._held:
             os.close(self._held.pop()[0])
+
+
+def used_by_other_name(path: str) -> bool:
+    """Whether a file with several names is in use; ask when nobody has it open by this one.
+
+    The mark and the log lie beside the other name: two would write over each other. What SQLite and
+    an anchor lock is the file itself.
+    """
+    if ASK_OPEN_FILE is None or os.stat(path).st_nlink < 2:
+        return False
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        _, start, length = _IN_USE[0]
+        asked = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
+        return bool(
+            struct.unpack_from("h", fcntl.fcntl(fd, ASK_OPEN_FILE, asked))[0] != fcntl.F_UNLCK
+        )
+    except OSError as problem:
+        if problem.errno == errno.EINVAL:  # a kernel without such locks
+            return False
+        raise
+    finally:
+        os.close(fd)
 
 
 def prepare(path: str) -> None:

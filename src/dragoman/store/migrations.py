@@ -216,6 +216,14 @@ def lacking(connection: "Connection", steps: Sequence[Step]) -> str:
     return ""
 
 
+def has_other_names(path: str) -> Foreign:
+    return Foreign(
+        f"{path} is in use by another of its names: it has a hard link.",
+        "End whoever has it open, and open it by one name alone.",
+        path=path,
+    )
+
+
 def _columns(connection: "Connection", table: str) -> list[str]:
     rows = connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
     return [row[0] for row in rows]
