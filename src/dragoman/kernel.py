@@ -15,6 +15,8 @@ from typing import Any
 _LINUX = sys.platform == "linux"
 # The command of `fcntl` that sets a lock which belongs to an open file, not to the process.
 LOCK_OPEN_FILE: int | None = getattr(fcntl, "F_OFD_SETLK", 37 if sys.platform == "linux" else None)
+# … and the one that asks who would be in its way.
+ASK_OPEN_FILE: int | None = getattr(fcntl, "F_OFD_GETLK", 36 if sys.platform == "linux" else None)
 # Numbers of system calls that are the same on all machines.
 _SEND_SIGNAL, _OPEN_PROCESS = 424, 434
 _CLOSE_ON_EXEC = 1

@@ -268,8 +268,19 @@ def test_a_fresh_place_can_be_taken_over(living: Living) -> None:
     assert found["ready"] and {row["part"] for row in found["rows"]} == {"configuration", "store"}
 
 
-@pytest.mark.parametrize("wrong", ["newer", "foreign", "damaged", "no text", "configuration"])
-def test_what_cannot_be_taken_over_is_said(living: Living, wrong: str) -> None:
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ("newer", "Update Dragoman"),
+        ("foreign", "Choose another file"),
+        ("damaged", "The daemon moves it aside when it starts after it met the damage"),
+        ("no text", "The daemon moves it aside when it starts after it met the damage"),
+        ("no table", "lacks the table kv. Put back a copy of it, or move it away"),
+        ("no column", "lacks the column asks.settled_at. Put back a copy of it"),
+        ("configuration", "config.toml:1"),
+    ],
+)
+def test_what_cannot_be_taken_over_is_said(living: Living, wrong: str, says: str) -> None:
     data = living.config / "data"
     data.mkdir()
     path = data / "sessions.db"
@@ -285,6 +296,10 @@ def test_what_cannot_be_taken_over_is_said(living: Living, wrong: str) -> None:
                 base.execute("PRAGMA user_version = 9999")
             if wrong == "foreign":
                 base.execute("PRAGMA application_id = 7")
+            if wrong == "no table":
+                base.execute("DROP TABLE kv")
+            if wrong == "no column":
+                base.execute("ALTER TABLE asks DROP COLUMN settled_at")
         base.close()
         if wrong == "damaged":
             whole = bytearray(path.read_bytes())
@@ -293,6 +308,7 @@ def test_what_cannot_be_taken_over_is_said(living: Living, wrong: str) -> None:
     before = path.read_bytes() if path.exists() else b""
     done = living.run("upgrade-check")
     assert done.returncode == 1 and "error" in done.stdout, done.stdout + done.stderr
+    assert says in done.stdout and "cannot take over" in done.stdout, done.stdout
     assert (path.read_bytes() if path.exists() else b"") == before
 
 
@@ -341,6 +357,7 @@ def test_upgrade_check_sees_a_data_folder_that_cannot_be_written(
         ("log alone", "Put the store back beside it"),
         ("newer", "Update Dragoman"),
         ("foreign", "another program"),
+        ("no table", "lacks the table sessions"),
     ],
 )
 def test_odd_stores_are_told_with_advice(living: Living, wrong: str, says: str) -> None:
@@ -362,8 +379,9 @@ def test_odd_stores_are_told_with_advice(living: Living, wrong: str, says: str) 
         living.says("daemon", "--background", "--no-gateway")
         living.says("stop")
         with closing(sqlite3.connect(path)) as base:
-            number = "user_version = 9999" if wrong == "newer" else "application_id = 7"
-            base.execute(f"PRAGMA {number}")
+            numbers = {"newer": "user_version = 9999", "foreign": "application_id = 7"}
+            number = numbers.get(wrong)
+            base.execute(f"PRAGMA {number}" if number else "DROP TABLE sessions")
     if "link" in wrong or wrong in ("pipe", "folder"):
         done = living.run("sessions")
         assert done.returncode == 1 and says in done.stderr

@@ -5,6 +5,7 @@ import io
 import os
 import pty
 import re
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -60,8 +61,13 @@ def test_a_question_that_is_left_ends_its_line_and_changes_nothing(
             said += os.read(screen, 4096)
         os.write(screen, key)
         with contextlib.suppress(OSError):  # how the end of a terminal is told
-            while more := os.read(screen, 4096):
-                said += more
+            while True:
+                if not select.select([screen], [], [], 20)[0]:
+                    os.write(screen, key)  # it came between the words and the reading of an answer
+                elif more := os.read(screen, 4096):
+                    said += more
+                else:
+                    break
     finally:
         os.close(screen)
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

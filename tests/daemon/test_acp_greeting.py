@@ -178,3 +178,45 @@ def test_a_store_that_is_none_is_not_promised(tmp_path: Path, odd: str) -> None:
     else:
         path.symlink_to("nowhere" if odd == "gone" else path.name)
     assert greeting.keeps(where) is False
+
+
+def test_a_store_that_the_settings_put_elsewhere_is_not_judged_by_the_usual_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = clean(tmp_path)
+    where = places(env)
+    assert greeting.keeps(where) is True
+    monkeypatch.setenv("DRAGOMAN_store__path", ":memory:")
+    assert greeting.keeps(where) is None
+    monkeypatch.delenv("DRAGOMAN_store__path")
+    config = Path(where.config_file)
+    config.parent.mkdir()
+    config.symlink_to("nowhere")
+    assert not greeting.is_plain(env, where) and greeting.keeps(where) is None
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_was_configured_since_the_start_is_left_to_the_host(
+    tmp_path: Path, version: int
+) -> None:
+    env = clean(tmp_path)
+    params = {"protocolVersion": version, "info": {"name": "ed", "version": "1"}}
+    asks = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    line = msgspec.json.encode(asks)
+    config = Path(places(env).config_file)
+    config.parent.mkdir()
+    config.write_text('[store]\npath = ":memory:"\n')
+    assert asked(env, line, []) == []
+
+
+async def test_a_host_that_takes_over_from_the_daemon_looks_at_the_settings_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dragoman.stdio import acp
+
+    own = acp.OwnHost(str(tmp_path), {})
+    (tmp_path / "config.toml").write_text('[store]\npath = ":memory:"\n')
+    begun: list[bool] = []
+    monkeypatch.setattr(own, "_begin", lambda: begun.append(True))
+    await own.connect(lambda link: link, "x")  # type: ignore[arg-type, return-value]
+    assert begun == [True]

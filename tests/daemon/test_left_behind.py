@@ -16,7 +16,7 @@ from dragoman.engine.info import SessionQuery
 from dragoman.host.compose import compose
 from dragoman.host.doctor import examine
 from dragoman.settings.places import places
-from dragoman.store.migrations import APPLICATION_ID
+from dragoman.store.migrations import APPLICATION_ID, migrate
 
 HANGING = [{"parts": [{"type": "say", "text": "began"}, {"type": "hang"}]}]
 
@@ -235,3 +235,15 @@ def test_a_daemon_says_that_the_disk_is_full(tmp_path, small):
     said = done.stderr.decode()
     assert done.returncode == 1 and "Traceback" not in said
     assert "disk is full" in said and "Free some space" in said
+
+
+def test_doctor_tells_of_a_store_with_two_names(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    made = sqlite3.connect(data / "sessions.db", isolation_level=None)
+    migrate(made, "")
+    made.close()
+    assert [row.severity for row in rows_of(tmp_path)] == ["ok"]
+    os.link(data / "sessions.db", tmp_path / "copy.db")
+    warned = next(row for row in rows_of(tmp_path) if row.severity == "warn")
+    assert "has 2 names" in warned.message and "backup" in warned.fix

@@ -305,3 +305,27 @@ def test_a_store_that_lies_elsewhere_is_closed_to_tools_too(tmp_path, linked):
     done = run(tmp_path, words, "--approve", "all").stdout.decode()
     assert "kept mine.db" in done and "kept mine.db-wal" in done
     assert "SQLite" not in done
+
+
+def test_a_log_that_lies_elsewhere_is_closed_to_tools_too(tmp_path):
+    away = tmp_path / "away"
+    away.mkdir()
+    log = away / "ours.log"
+    config = f'[agents.default]\nmodel = "demo/demo"\n[log]\nfile = "{log}"\nlevel = "debug"\n'
+    told = run(tmp_path, "hello", config=config)
+    assert told.returncode == 0 and log.exists(), told.stderr
+    log.write_text("SECRET\n")
+    log.with_name("ours.log.1").write_text("SECRET\n")
+    read = run(tmp_path, f"run cat {log}", "--approve", "all")
+    assert f"{log} belongs to dragoman itself" in read.stdout.decode()
+    words = f"run cd {tmp_path}/aw*; cat ou*; for i in *; do echo x >> $i || echo kept $i; done"
+    done = run(tmp_path, words, "--approve", "all").stdout.decode()
+    assert "kept ours.log" in done and "kept ours.log.1" in done and "SECRET" not in done
+
+
+def test_a_log_that_is_no_file_stays_open_to_tools(tmp_path):
+    config = '[agents.default]\nmodel = "demo/demo"\n[log]\nfile = "/dev/null"\n'
+    done = run(
+        tmp_path, "run echo hello > /dev/null && echo done", "--approve", "all", config=config
+    )
+    assert "done" in done.stdout.decode() and "belongs to dragoman" not in done.stdout.decode()

@@ -18,16 +18,17 @@ from dragoman.engine.info import SessionInfo
 from dragoman.engine.traits import Given
 from dragoman.host import attacking, stores, tokens
 from dragoman.host.agent_access import Ground
+from dragoman.host.cells import Cells
 from dragoman.host.doctor import examine
 from dragoman.host.learning import Learning
 from dragoman.host.recollection import Recollection
 from dragoman.policy.paths import Boundary
 from dragoman.sandbox.choose import choose
 from dragoman.settings.agents import Agent, AgentMemory
-from dragoman.settings.host import Fleet
+from dragoman.settings.host import Fleet, Log
 from dragoman.settings.host import Store as StoreSettings
 from dragoman.settings.model import Settings
-from dragoman.settings.places import Places, places
+from dragoman.settings.places import Places, log_file, places
 from dragoman.store.memory import MemoryStore
 from dragoman.store.sqlite import SqliteStore
 
@@ -338,3 +339,21 @@ def test_tokens_know_where_the_gateway_listens(tmp_path: Path, config: str, addr
     for noted, wanted in (('{"address": "http://noted:1"}', "http://noted:1"), ("{", address)):
         (Path(where.data_dir) / "gateway.json").write_text(noted)
         assert tokens.address(where, settings).startswith(wanted)
+
+
+def test_a_log_that_moves_is_closed_to_tools_where_it_is(tmp_path: Path) -> None:
+    where = places({"HOME": str(tmp_path)}, str(tmp_path / "config"))
+    settings = Settings()
+    cells = Cells(lambda: settings, where, str(tmp_path), lambda profile, info: None)
+    before = cells.protected
+    settings = Settings(log=Log(file=str(tmp_path / "x.log")))
+    assert cells.protected == (*before, str(tmp_path / "x.log"), str(tmp_path / "x.log.1"))
+    settings = Settings(log=Log(file="/dev/null"))
+    assert cells.protected == before
+
+
+def test_a_log_is_found_wherever_one_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    where = Places("/c", "/d", True)
+    assert log_file("", where) == "/d/daemon.log" and log_file("x/y", where) == "/d/x/y"
+    assert log_file("~/y", where) == "/home/me/y" and log_file("/y", where) == "/y"

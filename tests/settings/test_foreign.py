@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.settings import shape
 from dragoman.settings.foreign import understood
-from dragoman.settings.load import load
+from dragoman.settings.load import BadSettings, load
 
 TEXT = """
 schema_version = 3
@@ -172,3 +172,37 @@ def test_pairing_can_still_be_switched_off(tmp_path: Path) -> None:
     assert loaded.settings.mcp["servers"].command == "x"
     file.write_text('[[mcp.servers]]\nname = "x"\n')
     assert "mcp.servers is ZeroClaw's" in load(str(file), env={}).warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('mcp.files = "npx x"', "mcp.files must be a table"),
+        ("mcp.files = false", "mcp.files must be a table (got false)"),
+        ('mcp.files = ["npx"]', "mcp.files must be a table"),
+        ('[hooks]\non = "stop"\nrun = "x"', "hooks must be a list of tables"),
+        ('[hooks.mine]\nrun = "x"', "hooks must be a list of tables"),
+        ('hooks = "x"', "hooks must be a list of tables"),
+        ('providers.x = "y"', "providers.x must be a table"),
+        ("risk_profiles.x = 1", "risk_profiles.x must be a table (got 1)"),
+        ("runtime_profiles.x = 1", "runtime_profiles.x must be a table (got 1)"),
+        ('agents.a = "x"', "agents.a must be a table"),
+        ('default_model = "m"\nagents = "x"', "agents must be a table"),
+        ('default_model = "m"\nagents = []', "agents must be a table"),
+        ('default_model = "m"\nagents.default = "x"', "agents.default must be a table"),
+        ('apps.x = "y"', "apps.x must be a table"),
+        ("apps.y.a = 1\napps.x = 1", ":2: apps.x must be a table (got 1)"),
+        ("dialects.x = 1", "dialects.x must be a table (got 1)"),
+        ("channels = 1", "channels must be a table (got 1)"),
+        ('gateway.webhooks.x = "y"', "gateway.webhooks.x must be a table"),
+    ],
+)
+def test_what_is_no_table_where_one_has_to_be_is_named(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f"{text}\n")
+    with pytest.raises(BadSettings) as caught:
+        load(str(file), env={})
+    (problem,) = caught.value.problems
+    assert says in problem, problem

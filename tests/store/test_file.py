@@ -1,5 +1,6 @@
 """The mark beside a database file: who has it open, and how the last one left."""
 
+import fcntl
 import multiprocessing
 import os
 from pathlib import Path
@@ -42,6 +43,32 @@ def test_a_link_is_no_mark(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"symbolic links|Too many levels"):
         Claim(str(tmp_path / "s.db"))
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_who_comes_and_leaves_while_the_lock_is_shared_leaves_nobody_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a lock is given up before it is taken anew."""
+    path = str(tmp_path / "s.db")
+    first = Claim(path)
+    lock = fcntl.flock
+
+    def in_two_steps(fd: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock)
+        lock(fd, fcntl.LOCK_UN)
+        between = Claim(path)
+        between.share()
+        between.release(clean=True)
+        lock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", in_two_steps)
+    first.share()
+    second = Claim(path)
+    assert not second.alone
+    second.release(clean=True)
+    assert (tmp_path / "s.db.lock").read_bytes() == file.OPEN
+    first.release(clean=True)
+    assert os.listdir(tmp_path) == []
 
 
 def _come_and_go(path: str, times: int) -> None:

@@ -28,6 +28,7 @@ from dragoman.engine.faults import (
     StoreFailed,
 )
 from dragoman.engine.info import SessionQuery
+from dragoman.kernel import ASK_OPEN_FILE
 from dragoman.store import file
 from dragoman.store.lists import Where, ordered
 from dragoman.store.migrations import APPLICATION_ID, STEPS, Foreign, migrate
@@ -500,3 +501,22 @@ async def test_whoever_leaves_leaves_the_log_though_our_process_closed_the_file_
         await store.create(make_info(f"s{number}"), "me")
     await store.close()
     assert os.listdir(tmp_path) == ["s.db"]
+
+
+# --- several names ----------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(ASK_OPEN_FILE is None, reason="needs locks of open files")
+async def test_a_file_in_use_by_another_of_its_names_is_refused(tmp_path: Path) -> None:
+    path, other = tmp_path / "s.db", tmp_path / "other.db"
+    first = SqliteStore(path)
+    os.link(path, other)
+    script = f"from dragoman.store.sqlite import open_store; open_store({str(other)!r})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 1 and f"{other} is in use by another of its names" in done.stderr
+    second = SqliteStore(path)  # by the same name, as ever
+    await second.close()
+    await first.close()
+    assert sorted(os.listdir(tmp_path)) == ["other.db", "other.db.lock", "s.db"]
+    alone = SqliteStore(other)  # nobody has it open now
+    await alone.close()

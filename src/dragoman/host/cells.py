@@ -6,6 +6,7 @@ their entry names.
 """
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from dragoman.host.installed import own_code
 from dragoman.host.stores import files_of
 from dragoman.settings import profiles
 from dragoman.settings.model import Settings
-from dragoman.settings.places import Places
+from dragoman.settings.places import Places, log_file
 
 if TYPE_CHECKING:
     from dragoman.sandbox.program import Wrap
@@ -34,6 +35,16 @@ def scratch(private: str, name: str) -> str:
     return found
 
 
+def logs_of(settings: Settings, where: Places) -> tuple[str, ...]:
+    """A log that may lie elsewhere, and the older one beside it; none: it is a device or a link."""
+    if not settings.log.file:
+        return ()  # it is in the data directory
+    path = log_file(settings.log.file, where)
+    if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+        return ()
+    return path, f"{path}.1"
+
+
 class Cells:
     """Makes a sandbox for each program."""
 
@@ -47,11 +58,16 @@ class Cells:
         """`private` is where temporary folders are; `bounds` are those of a session's commands."""
         self._settings = settings
         roles = os.path.join(places.config_dir, "agents")
-        # What is ours alone.
         own = (places.config_file, places.data_dir, roles, places.bridge_token)
-        self.protected = (*own, *files_of(settings(), places))  # the store may lie elsewhere
+        self._own = (*own, *files_of(settings(), places))  # the store may lie elsewhere
+        self._places = places
         self._private = private
         self._bounds = bounds
+
+    @property
+    def protected(self) -> tuple[str, ...]:
+        """What is ours alone; the log may come to lie elsewhere while we run."""
+        return (*self._own, *logs_of(self._settings(), self._places))
 
     def hosted(self, profile: AgentProfile, info: SessionInfo) -> "Wrap":
         """For the process of a hosted agent."""

@@ -17,7 +17,7 @@ from dragoman.engine.ports.checkpoints import Checkpoints
 from dragoman.engine.traits import PutBack
 from dragoman.holding import Holder
 from dragoman.host.account import Account
-from dragoman.host.cells import given_away
+from dragoman.host.cells import given_away, logs_of
 from dragoman.host.config import LiveConfig
 from dragoman.host.descendants import Descendants
 from dragoman.host.learning import Learning
@@ -33,7 +33,7 @@ from dragoman.providers.registry import ModelRegistry, ProviderConfig
 from dragoman.settings import profiles
 from dragoman.settings.load import BadSettings, Loaded, load
 from dragoman.settings.model import Settings
-from dragoman.settings.places import Places, places
+from dragoman.settings.places import Places, log_file, places
 
 if TYPE_CHECKING:
     from dragoman.engine.info import SessionInfo
@@ -289,7 +289,7 @@ def _keeper(
     from dragoman.checkpoints.keeper import Keeper
     from dragoman.checkpoints.looking import LookLimits
 
-    own = (where.data_dir, *files_of(settings, where))
+    own = (where.data_dir, *files_of(settings, where), *logs_of(settings, where))
     limits = LookLimits(given.max_files, given.max_file_bytes, own=own)
     path = os.path.join(where.data_dir, "checkpoints.db")
     keeper = Keeper(path, limits, given.max_bytes)
@@ -427,7 +427,7 @@ def _standing(
 def _open_log(settings: Settings, where: Places, notices: list[str]) -> None:
     from dragoman.observe.log import configure
 
-    path = settings.log.file or os.path.join(where.data_dir, "daemon.log")
+    path = log_file(settings.log.file, where)
     try:
         configure(
             settings.log.level,

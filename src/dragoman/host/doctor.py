@@ -185,10 +185,9 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
         yield _locked(path, pid)
         return
     if damage:
-        yield Row(
-            "error", "store", f"{path} is damaged: {damage}",
-            "Start the daemon: it moves the file aside and begins a new one.",
-        )  # fmt: skip
+        from dragoman.store.file import rescue
+
+        yield Row("error", "store", f"{path} is damaged: {damage}", rescue(path))
         return
     if newer := _foreign(path):
         yield Row("error", "store", newer.message, newer.hint)
@@ -197,6 +196,12 @@ def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
         yield Row(
             "error", "store", f"the row of session {session} is damaged: lists leave it out",
             f"Remove it with: dragoman sessions delete {session}",
+        )  # fmt: skip
+    if found.st_nlink > 1:
+        yield Row(
+            "warn", "store", f"{path} has {found.st_nlink} names (hard links), each with a log and "
+            "a lock of its own: sessions are lost when it is opened by two of them",
+            "Keep one; for a copy: sqlite3 FILE '.backup COPY'.",
         )  # fmt: skip
     yield Row("ok", "store", f"{path}, {found.st_size / 1e6:.1f} MB")
 

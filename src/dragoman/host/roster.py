@@ -172,13 +172,14 @@ class Roster:
             reads_outside=chosen.reads_outside,
             **{name: getattr(given, name) for name in _RULES},
         )
+        protected = self.cells.protected
         known = self._policies.get(profile.alias)
-        if known is not None and known[0] == rules:
+        if known is not None and (known[0], known[1].protected) == (rules, protected):
             return known[1]
         places = self._places
         policy = AutonomyPolicy(
             rules,
-            protected=self.cells.protected,
+            protected=protected,
             # What bash kept of long outputs, and the files beside a user's own skills.
             readable=(self._outputs, *user_folders(places.config_dir)),
         )

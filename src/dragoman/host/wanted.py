@@ -10,7 +10,7 @@ from dragoman.settings import profiles
 from dragoman.settings.host import Gateway
 from dragoman.settings.load import Loaded
 from dragoman.settings.model import Settings
-from dragoman.settings.places import Places
+from dragoman.settings.places import Places, log_file
 
 _TRIED_BYTES = 65_536
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
@@ -67,7 +67,7 @@ def lacks_room(folder: str) -> str:
 
 
 def _log(given: Settings, where: Places) -> Iterator[Row]:
-    path = given.log.file or os.path.join(where.data_dir, "daemon.log")
+    path = log_file(given.log.file, where)
     why = "is a link" if os.path.islink(path) else lacks_place(path)
     if why and (given.log.file or os.path.isdir(where.data_dir)):
         yield Row(

@@ -52,6 +52,7 @@ _TOOLS = {
     "shell": "bash", "file_read": "read", "file_write": "write", "file_edit": "edit",
     "glob_search": "glob", "content_search": "grep", "web_search_tool": "web_search",
 }  # fmt: skip
+_OF_MCP = ("enabled", "deferred_loading", "servers", "mcpServers")
 # The same for keys of every entry of a table.
 _INSTEAD_IN: dict[tuple[str, str], str] = {
     ("agents", "channels"): "apps, which bring the chats they serve",
@@ -75,10 +76,12 @@ def understood(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:
         yield from _read_rules(path, rules)
     yield from _entries(raw)
     servers = _table(raw, ("mcp",)) or {}
-    for name in [one for one, value in servers.items() if not isinstance(value, dict)]:
-        del servers[name]  # a table would be a server of that name
-        yield ("mcp", name), "is ZeroClaw's; ours: [mcp.<name>]. It is ignored"
-    if isinstance(raw.get("hooks"), dict):
+    for name in _OF_MCP:
+        if name in servers and not isinstance(servers[name], dict):
+            del servers[name]  # a table would be a server of that name
+            yield ("mcp", name), "is ZeroClaw's; ours: [mcp.<name>]. It is ignored"
+    hooks = _table(raw, ("hooks",))
+    if hooks is not None and not any(map(_is_hook, (hooks, *hooks.values()))):
         del raw["hooks"]
         yield ("hooks",), "is ZeroClaw's; ours: [[hooks]]. It is ignored"
     for path, ours in _INSTEAD.items():
@@ -86,6 +89,11 @@ def understood(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:
         if above is not None and path[-1] in above:
             del above[path[-1]]
             yield path, f"is ZeroClaw's; ours: {ours}. It is ignored"
+
+
+def _is_hook(value: Any) -> bool:
+    """Whether a table is one of our hooks, written in a way that is none."""
+    return isinstance(value, dict) and ("on" in value or "run" in value)
 
 
 def _models(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:
@@ -144,7 +152,9 @@ def _entries(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:
 
 def _first_agent(raw: dict[str, Any]) -> Iterator[tuple[Path, str]]:
     """`default_provider`, `default_model` and `api_key` of its first releases."""
-    agents = raw.get("agents") or {}
+    agents = raw.get("agents", {})
+    if not isinstance(agents, dict) or not isinstance(agents.get("default", {}), dict):
+        return  # told as a wrong value
     for theirs, ours in (
         ("default_provider", "provider"), ("default_model", "model"), ("api_key", "api_key"),
         ("default_temperature", "temperature"),

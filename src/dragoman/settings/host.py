@@ -257,7 +257,13 @@ class Log(Section, frozen=True):
         dict[str, Literal["debug", "info", "warning", "error", "off"]],
         says("Other levels for single parts: store, gateway, mcp, dialect.zeroclaw, ..."),
     ] = {}
-    file: Annotated[str, says("The file; empty: daemon.log in the data directory.")] = ""
+    file: Annotated[
+        str,
+        says(
+            "The file; one not written from the root on, or from ~, lies in the data directory; "
+            "empty: daemon.log there."
+        ),
+    ] = ""
     json: Annotated[bool, says("One JSON object per line.")] = False
     max_bytes: Annotated[Whole, says("Size at which the file is turned over; 0: never.")] = (
         10_000_000

@@ -40,6 +40,13 @@ class Places:
         return os.path.join(self.config_dir, "acp-bridge-token")
 
 
+def log_file(given: str, where: Places) -> str:
+    """Where the daemon's lines go, from the root on, wherever it was started."""
+    if given == "~" or given.startswith("~/"):
+        return absolute(given, os.environ)
+    return os.path.abspath(os.path.join(where.data_dir, given or "daemon.log"))
+
+
 def readable(path: str, flags: int) -> int:
     """Opens a file, and no pipe: nobody may ever write to it."""
     opened = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

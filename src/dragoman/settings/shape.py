@@ -222,7 +222,9 @@ def allowed(kind: Any) -> str:
         return "anything"
     if get_origin(kind) is dict:
         inner = _bare(get_args(kind)[1])[0]
-        return "a table" if is_section(inner) else f"a table whose values are each {allowed(inner)}"
+        if is_section(inner) or inner is Any:
+            return "a table"
+        return f"a table whose values are each {allowed(inner)}"
     if is_section(kind):
         return "a table"
     if kind is bool:
@@ -323,7 +325,8 @@ def check(raw: Mapping[str, Any], path: Path = (), here: Key = ROOT) -> list[Fin
         except UnknownKey as unknown:
             found.append(Finding(at, f"{UnknownKey(at, unknown.known)}", False))
             continue
-        if below.leaf:
+        tables = get_origin(below.item) is dict and isinstance(value, Mapping)
+        if below.leaf and not tables:
             if text := problem(below.kind, value):
                 found.append(Finding(at, f"{join(at)} {text}", True))
         elif isinstance(value, Mapping):

@@ -124,7 +124,6 @@ class OwnHost(Way):
         self._config_dir = config_dir
         self._flags = flags
         self._where = places(os.environ, config_dir)
-        self._plain = is_plain(os.environ, self._where) and _sound(flags)
         self._composed: Composed | None = None
         self._greeter: Greeter | None = None
         self._desk: Any = None
@@ -134,10 +133,12 @@ class OwnHost(Way):
     async def connect(self, open: Opener, name: str) -> Link:
         inner, outer = _Inner(), _Outer(self)
         inner.outer, outer.inner = outer, inner
-        self._greeter = Greeter(outer, self._where, self._flags, self._wake, self._plain)
+        # Asked now: this may be long after the start, when the daemon is gone.
+        plain = is_plain(os.environ, self._where) and _sound(self._flags)
+        self._greeter = Greeter(outer, self._where, self._flags, self._wake, plain)
         inner.hearer = self._greeter
         outer.told = open(inner)
-        if not self._plain:
+        if not plain:
             self._begin()
         return inner
 

@@ -39,13 +39,16 @@ _MAX_SESSIONS, _TIMEOUT = 10, 3600
 
 def is_plain(env: Mapping[str, str], where: Places) -> bool:
     """Whether nothing at all is configured, so that the agent is the default one on the demo."""
-    if os.path.exists(where.config_file) or os.path.exists(
-        os.path.join(where.data_dir, "login.json")
-    ):
+    if _is_configured(where) or os.path.exists(os.path.join(where.data_dir, "login.json")):
         return False
     if any(env[name] and part in name for name in env for part in _CHOOSING):
         return False
     return not has_settings(env) and not _is_listening()
+
+
+def _is_configured(where: Places) -> bool:
+    """Also by a link that leads nowhere, which the host refuses."""
+    return os.path.lexists(where.config_file)
 
 
 def _is_listening() -> bool:
@@ -57,10 +60,12 @@ def _is_listening() -> bool:
 
 
 def keeps(where: Places) -> bool | None:
-    """Whether the store can be opened: the file is ours to write, or could be made.
+    """Whether the usual store can be opened: the file is ours to write, or could be made.
 
-    None: only the store itself can tell.
+    None: only the store itself can tell, or the settings, which may have put it elsewhere.
     """
+    if _is_configured(where) or has_settings(os.environ):
+        return None
     path = os.path.join(where.data_dir, "sessions.db")
     if in_place_of_file(path) is not None:  # a pipe, say, which would never be read to its end
         return False
@@ -101,7 +106,8 @@ class Greeter(Holder):
         if lines[0].startswith(_NOTE) and self._met is None and not self._kept:
             self._notes.append(lines)  # nobody waits for an answer: the host is not needed yet
             return
-        if self._plain and self._met is None and not self._kept and self._greet(lines[0]):
+        first = self._plain and self._met is None and not self._kept
+        if first and not _is_configured(self._where) and self._greet(lines[0]):
             lines = lines[1:]
         if lines:
             self._kept.append(lambda hearer: hearer.hear(lines))

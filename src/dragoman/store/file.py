@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dragoman.engine.faults import MORE_FILES, BadInput, Fault, StoreFailed
-from dragoman.kernel import LOCK_OPEN_FILE
+from dragoman.kernel import ASK_OPEN_FILE, LOCK_OPEN_FILE
 from dragoman.standing import in_place_of_file, led_to
 
 from .rows import Torn
@@ -54,9 +54,8 @@ class Claim:
 
     def __init__(self, path: str) -> None:
         self._path = f"{path}.lock"
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         while True:
-            self._file = os.open(self._path, flags, 0o600)
+            self._file = self._open()
             self.alone = self._alone()
             if not self.alone:
                 fcntl.flock(self._file, fcntl.LOCK_SH)
@@ -73,11 +72,21 @@ class Claim:
         return self.alone
 
     def share(self) -> None:
-        """Let others open the file too."""
+        """Let others open the file too.
+
+        Not every system shares a lock in one step: who comes, and leaves, between the two takes the
+        mark away. Then another one is made, or whoever opens the file next believes itself alone.
+        """
         if self.alone:
+            self.alone = False
             os.pwrite(self._file, OPEN, 0)
             fcntl.flock(self._file, fcntl.LOCK_SH)
-            self.alone = False
+            while not self._is_there():
+                former, self._file = self._file, self._open()
+                os.close(former)
+                fcntl.flock(self._file, fcntl.LOCK_SH)
+                if not os.pread(self._file, len(OPEN), 0):
+                    os.pwrite(self._file, OPEN, 0)
 
     def condemn(self) -> None:
         """Have whoever opens the file next look through it."""
@@ -90,6 +99,10 @@ class Claim:
                 if self._is_there():
                     os.unlink(self._path)
         os.close(self._file)
+
+    def _open(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(self._path, flags, 0o600)
 
     def _is_there(self) -> bool:
         """Whether what is held is still the mark that others would find."""
@@ -146,6 +159,29 @@ class Anchor:
         """Once SQLite has closed the file: this would end its locks."""
         while self._held:
             os.close(self._held.pop()[0])
+
+
+def used_by_other_name(path: str) -> bool:
+    """Whether a file with several names is in use; ask when nobody has it open by this one.
+
+    The mark and the log lie beside the other name: two would write over each other. What SQLite and
+    an anchor lock is the file itself.
+    """
+    if ASK_OPEN_FILE is None or os.stat(path).st_nlink < 2:
+        return False
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        _, start, length = _IN_USE[0]
+        asked = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, start, length, 0)
+        return bool(
+            struct.unpack_from("h", fcntl.fcntl(fd, ASK_OPEN_FILE, asked))[0] != fcntl.F_UNLCK
+        )
+    except OSError as problem:
+        if problem.errno == errno.EINVAL:  # a kernel without such locks
+            return False
+        raise
+    finally:
+        os.close(fd)
 
 
 def prepare(path: str) -> None:
@@ -271,6 +307,14 @@ def damaged(path: str) -> Damaged:
         f"The session store {path} is damaged.",
         "Start the daemon (dragoman daemon): it moves the file aside and begins a fresh one.",
         path=path,
+    )
+
+
+def rescue(path: str) -> str:
+    """What becomes of a damaged file that was only looked at, and what to do."""
+    return (
+        "The daemon moves it aside when it starts after it met the damage, and begins a new one."
+        f" Save what it holds first: sqlite3 {path} .recover"
     )
 
 

@@ -4,6 +4,7 @@ A step that was released is never changed; a new version appends a step.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from dragoman.engine.faults import StoreFailed
@@ -15,7 +16,7 @@ Step = Sequence[str] | Callable[["Connection"], None]
 
 
 class Foreign(StoreFailed):
-    """The file is not ours to change: of a newer version, or of another program."""
+    """The file is not ours to change: of a newer version, of another program, or in other use."""
 
 
 APPLICATION_ID = 0x44_52_41_47  # "DRAG", in the file's header
@@ -187,6 +188,45 @@ def recognise(connection: "Connection", path: str, steps: Sequence[Step] = STEPS
             "Choose another file for the session store.",
             path=path,
         )
+    if version and (lack := lacking(connection, steps[:version])):
+        raise Foreign(
+            f"{path} is no whole session store: it lacks {lack}.",
+            "Put back a copy of it, or move it away: a new one is begun then.",
+            path=path,
+        )
+
+
+def lacking(connection: "Connection", steps: Sequence[Step]) -> str:
+    """The first table or column of these steps that a database has not; empty: it has all.
+
+    What a step makes that is a function may lack: the words, where there is no FTS5.
+    """
+    from sqlite3 import connect
+
+    with closing(connect(":memory:")) as made:
+        for step in steps:
+            for statement in () if callable(step) else step:
+                if statement.lstrip().startswith(("CREATE TABLE", "ALTER TABLE")):
+                    made.execute(statement)
+        for (table,) in made.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
+            found = _columns(connection, table)
+            for column in _columns(made, table):
+                if column not in found:
+                    return f"the column {table}.{column}" if found else f"the table {table}"
+    return ""
+
+
+def has_other_names(path: str) -> Foreign:
+    return Foreign(
+        f"{path} is in use by another of its names: it has a hard link.",
+        "End whoever has it open, and open it by one name alone.",
+        path=path,
+    )
+
+
+def _columns(connection: "Connection", table: str) -> list[str]:
+    rows = connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
+    return [row[0] for row in rows]
 
 
 def is_older(connection: "Connection") -> bool:

@@ -15,7 +15,14 @@ from dragoman.standing import led_to
 
 from . import changes, file
 from .lists import find_newest, find_page
-from .migrations import Foreign, is_older, migrate, recognise, used_by_older
+from .migrations import (
+    Foreign,
+    has_other_names,
+    is_older,
+    migrate,
+    recognise,
+    used_by_older,
+)
 from .rows import entries_of
 from .rules import check_find, check_limit, check_search
 from .sql import SqlStore
@@ -177,6 +184,8 @@ class SqliteStore(SqlStore):
         return await self._reader.run(lambda connection: connection.execute(sql, values).fetchall())
 
     def _connect(self, synchronous: str) -> "tuple[Connection, Connection]":
+        if self._claim.alone and file.used_by_other_name(self.path):
+            raise has_other_names(self.path)
         write, read = file.connect(self.path), file.connect(self.path)
         try:
             recognise(write, self.path)

@@ -8,6 +8,7 @@ from dragoman.engine.faults import Fault
 from dragoman.host.doctor import data_directory, log_alone, looked_at
 from dragoman.settings.places import Places
 from dragoman.standing import in_place_of_file
+from dragoman.store.file import Damaged, explain, rescue
 from dragoman.store.migrations import STEPS, recognise
 
 Row = tuple[str, str, str]  # severity, part, message
@@ -46,13 +47,18 @@ def examine_store(path: str) -> list[Row]:
             return [("error", "store", " ".join(alone))]
         return [("ok", "store", f"{path} is not there; it is made at the first start")]
     except OSError as problem:
-        return [("error", "store", f"{path} cannot be read: {problem.strerror}")]
+        text = f"{path} cannot be read: {problem.strerror}. Repair its permissions."
+        return [("error", "store", text)]
     except Fault as fault:
         return [("error", "store", str(fault))]
     except sqlite3.Error as problem:
-        return [("error", "store", f"{path} cannot be read: {problem}")]
+        found = explain(problem, path)
+        if not isinstance(found, Damaged):
+            return [("error", "store", str(found))]
+        damage = str(problem)
     if damage != "ok":
-        return [("error", "store", f"{path} is damaged: {damage}")]
+        text = f"{path} is damaged: {damage.splitlines()[-1]}. {rescue(path)}"
+        return [("error", "store", text)]
     for place in (path, os.path.dirname(path) or "."):  # its log lies beside it
         if not os.access(place, os.W_OK):
             return [("error", "store", f"{place} cannot be written. Repair its permissions.")]

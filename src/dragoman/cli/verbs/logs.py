@@ -5,6 +5,7 @@ import sys
 
 from dragoman.client.problems import ConnectionGone
 from dragoman.engine.faults import BadInput
+from dragoman.settings import places
 
 from .. import reach, say
 from ..parse import Args
@@ -43,7 +44,7 @@ def log_file(args: Args) -> str:
     """Where the daemon writes its log. A configuration that cannot be read is told, no obstacle."""
     loaded = tell(args.config_dir, "The log is looked for where it is by default.")
     chosen = loaded.settings.log.file if loaded else ""
-    return chosen or os.path.join(find(args.config_dir).data_dir, "daemon.log")
+    return places.log_file(chosen, find(args.config_dir))
 
 
 def newest(path: str, count: int) -> list[str]:
