@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 
 class ShortShape(Holder):
-    """Says of every session that changed what lists show of it, and then of approvals what they are:
-    who is told of a question knows its session."""
+    """Says of every session that changed what lists show of it, and of approvals what they are.
+
+    Sessions come first: who is told of a question knows its session.
+    """
 
     _door: "Door"
 
