@@ -21,7 +21,6 @@ from dragoman.gateway.gate import STATUS, Gate, _plain
 from dragoman.gateway.http import Refusal, Request, Response, joined
 from dragoman.gateway.metrics import Meter, _escape, render
 from dragoman.gateway.native import Native
-from dragoman.gateway.routes.table import Route
 from dragoman.http.port import Unreachable
 from dragoman.settings.host import Callback as Settings
 from dragoman.testing.host import memory_door
