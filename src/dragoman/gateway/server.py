@@ -195,7 +195,7 @@ class Connection(asyncio.Protocol):
     async def _admit(self, request: Request) -> None:
         try:
             await self._keeper.admit(request)
-        except Refusal as refusal:
+        except Exception as trouble:
             self._task = None
             # What follows may be the body of something we will not do.
             if (
@@ -203,7 +203,8 @@ class Connection(asyncio.Protocol):
                 and "transfer-encoding" not in request.headers
             ):
                 self._h11.next_event()  # the end of a request without a body
-            self._answer_now(refusal.response(), close=self._h11.their_state is not h11.DONE)
+            said = self._rules.failure(request, trouble)
+            self._answer_now(said, close=self._h11.their_state is not h11.DONE)
             return
         self.token_id = request.token_id
         self.welcome = self.welcome or request.authed
@@ -225,13 +226,8 @@ class Connection(asyncio.Protocol):
     async def _serve(self, request: Request) -> None:
         try:
             answer = await self._rules.answer(request)
-        except Refusal as refusal:
-            answer = refusal.response()
-        except asyncio.CancelledError:
-            raise
         except Exception as trouble:  # one broken route must not leave its client waiting
-            self._rules.trouble(request, trouble)
-            answer = problem(500, "internal", "Something went wrong here.", "The log says more.")
+            answer = self._rules.failure(request, trouble)
         self._task = None
         if self.lost:
             if isinstance(answer, Stream):
