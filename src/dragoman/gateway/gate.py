@@ -120,6 +120,9 @@ class Gate:
         if self.auth.required:
             for link in [one for one, token in self.links.items() if not token]:
                 link.close(1008, "a token is needed now")
+            for connection in tuple(self.connections):  # on a port of its own none is needed
+                if connection.streams and not connection.token_id and connection.keeper is self:
+                    connection.abort()
 
     # --- life ---
 
