@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import httpx
 import msgspec
 import pytest
 import websockets
@@ -272,7 +273,14 @@ async def test_who_is_let_in_is_followed_while_it_runs():
         theirs = {"origin": "https://agents.example"}
         assert (await client.get("/api/sessions")).status_code == 200
         assert (await client.get("/api/sessions", headers=theirs)).status_code == 403
-        async with connect(served.ws + "/acp", origin=None) as socket:
+        async with (
+            connect(served.ws + "/acp", origin=None) as socket,
+            client.stream("GET", "/api/events") as stream,
+            served.client() as paired,
+            paired.stream("GET", "/api/events") as known,
+        ):
+            told, said = stream.aiter_bytes(), known.aiter_bytes()
+            assert await anext(told) == await anext(said) == b": hello\n\n"
             given = msgspec.structs.replace(
                 served.gate.settings, require_pairing=True, allowed_origins=(theirs["origin"],)
             )
@@ -282,6 +290,10 @@ async def test_who_is_let_in_is_followed_while_it_runs():
             async with asyncio.timeout(60):
                 await socket.wait_closed()
             assert socket.close_code == 1008
+            with pytest.raises(httpx.RemoteProtocolError):  # it was cut off
+                await asyncio.wait_for(anext(told), 60)
+            assert (await paired.post("/api/sessions", json={})).status_code == 201
+            assert b"event: opened" in await asyncio.wait_for(anext(said), 60)
         assert (await client.get("/api/sessions")).status_code == 401
         answer = await client.options(
             "/api/sessions", headers={**theirs, "access-control-request-method": "POST"}

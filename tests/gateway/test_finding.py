@@ -1,7 +1,9 @@
 """Finding sessions, folders and files; what was spent today; what a list leaves out."""
 
+import asyncio
 from pathlib import Path
 
+import pytest
 from tests.gateway.making import serving
 
 from dragoman.gateway import places
@@ -77,3 +79,25 @@ async def test_what_was_spent_today_is_added_up_once_and_by_model():
         assert await spending.today() == second
         await served.door.delete(made)  # it was paid all the same
         assert sum(row.calls for row in await spending.today()) == 2
+
+
+async def test_what_was_spent_is_counted_also_when_who_asked_leaves_midway(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with serving(["one"]) as served, served.client() as client:
+        made = (await client.post("/api/sessions", json={})).json()["id"]
+        await client.post(f"/api/sessions/{made}/prompt", json={"text": "a"})
+        spending, looking = Spending(served.door), asyncio.Event()
+
+        async def never(session: str) -> None:
+            looking.set()
+            await asyncio.Event().wait()
+
+        with monkeypatch.context() as patched:
+            patched.setattr(served.door, "info", never)
+            asked = asyncio.ensure_future(spending.today())
+            await asyncio.wait_for(looking.wait(), 60)
+            asked.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+        assert sum(row.calls for row in await spending.today()) == 1

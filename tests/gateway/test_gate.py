@@ -21,7 +21,6 @@ from dragoman.gateway.gate import STATUS, Gate, _plain
 from dragoman.gateway.http import Refusal, Request, Response, joined
 from dragoman.gateway.metrics import Meter, _escape, render
 from dragoman.gateway.native import Native
-from dragoman.gateway.routes.table import Route
 from dragoman.http.port import Unreachable
 from dragoman.settings.host import Callback as Settings
 from dragoman.testing.host import memory_door
@@ -67,12 +66,7 @@ async def test_gate_answers_faults_with_their_status_and_plain_data() -> None:
         gate: Gate = served.gate
         fault = AlreadySettled("too late", by=Who("acp", name="phone"), verdict="allow")
 
-        async def raises(call: Any) -> None:
-            raise fault
-
-        asked = request()
-        asked.route = Route("GET", "/", raises, "")
-        answer: Any = await gate.answer(asked)
+        answer = gate.failure(request(), fault)
         assert answer.status == 409 and b'"phone"' in answer.body
     assert STATUS["unknown_session"] == 404
     assert _plain({"a": Who("x"), "b": object}) == {"a": {"dialect": "x"}, "b": str(object)}

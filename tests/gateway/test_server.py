@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from tests.gateway.making import serving
 
+from dragoman.engine.faults import StoreFailed
 from dragoman.gateway import server
 from dragoman.testing.host import host_of
 
@@ -52,6 +53,25 @@ async def test_what_was_begun_is_done_when_the_client_vanishes():
                     pass
             (one,) = (await client.get("/api/sessions")).json()["sessions"]
             assert one["id"] in host_of(served.door).live
+
+
+@pytest.mark.parametrize(
+    ("trouble", "status"), [(StoreFailed("The disk is gone."), 503), (OSError("gone"), 500)]
+)
+async def test_who_cannot_be_looked_up_is_told_so_at_once(
+    trouble: Exception, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving() as served, served.client() as client:
+
+        async def broken(space: str, key: str) -> None:
+            raise trouble
+
+        with monkeypatch.context() as patched:
+            patched.setattr(host_of(served.door).store, "get", broken)
+            patched.setattr(server, "BODY_SECONDS", 1.0)  # what it waited for, and then said 408
+            assert (await client.get("/api/status")).status_code == status
+            assert (await client.post("/api/sessions", json={})).status_code == status
+        assert (await client.get("/api/status")).status_code == 200
 
 
 async def test_head_has_the_length_and_no_body():

@@ -94,6 +94,26 @@ async def test_a_conflict_changes_nothing(host: Composed, repository: Path) -> N
         await host.door.end_worktree(session, "keep", ME)
 
 
+async def test_a_merge_of_the_users_own_stays_as_it_is(host: Composed, repository: Path) -> None:
+    session, place = await opened(host, repository)
+    (place / "new.txt").write_text("new\n")
+    git(repository, "checkout", "-q", "-b", "side")
+    (repository / "src" / "a.txt").write_text("side\n")
+    git(repository, "commit", "-qam", "side")
+    git(repository, "checkout", "-q", "main")
+    (repository / "src" / "a.txt").write_text("ours\n")
+    git(repository, "commit", "-qam", "ours")
+    with pytest.raises(subprocess.CalledProcessError):
+        git(repository, "merge", "-q", "side")
+    (repository / "src" / "a.txt").write_text("both, by hand\n")
+    with pytest.raises(BadInput, match="merge is under way"):
+        await host.door.end_worktree(session, "merge", ME)
+    assert (repository / "src" / "a.txt").read_text() == "both, by hand\n"
+    git(repository, "commit", "-qam", "side, too")
+    assert "merged" in await host.door.end_worktree(session, "merge", ME)
+    assert (repository / "new.txt").exists()
+
+
 async def test_work_that_a_merge_would_overwrite_is_named(host: Composed, repository: Path) -> None:
     session, place = await opened(host, repository)
     (place / "src" / "a.txt").write_text("theirs\n")

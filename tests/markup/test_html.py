@@ -2,7 +2,10 @@
 
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
+from threading import Event, Thread, current_thread
+from typing import Any
 
 import pytest
 
@@ -134,3 +137,51 @@ def test_what_is_too_long_is_shown_plain() -> None:
     html = render("*a* " * 300_000)
     assert html.startswith('<pre class="plain">') and "<em>" not in html
     assert code("x = 1\n" * 20_000, "python") == "x = 1\n" * 20_000
+
+
+def test_a_text_is_read_while_another_thread_begins_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    from markdown_it.ruler import Ruler
+
+    begun, over, usual = Event(), Event(), Ruler.__compile__
+    first: list[Thread] = []
+
+    def slowly(self: Any) -> None:
+        """As the library does it: an empty table of rules first, which is filled afterwards."""
+        first.append(current_thread())
+        if first[0] is current_thread() and not begun.is_set():
+            self.__cache__ = {}
+            begun.set()
+            assert over.wait(60)
+        usual(self)
+
+    monkeypatch.setattr(Ruler, "__compile__", slowly)
+    with ThreadPoolExecutor(2) as threads:
+        slow = threads.submit(render, "a *word*")
+        assert begun.wait(60)
+        try:
+            quick = threads.submit(render, "- a *word*").result(60)
+        finally:
+            over.set()
+        assert "<li>a <em>word</em></li>" in quick
+        assert "<em>word</em>" in slow.result(60)
+
+
+def test_code_is_coloured_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pygments
+
+    inside: list[Thread] = []
+    together: list[int] = []
+    usual = pygments.highlight
+
+    def counted(*args: Any) -> str:
+        inside.append(current_thread())
+        made: str = usual(*args)
+        together.append(len(inside))
+        inside.remove(current_thread())
+        return made
+
+    monkeypatch.setattr(pygments, "highlight", counted)
+    text = "x = f'{1}' + 'a'\n" * 1_000
+    with ThreadPoolExecutor(4) as threads:
+        assert len(set(threads.map(code, [text] * 8, ["python"] * 8))) == 1
+    assert together == [1] * 8

@@ -19,6 +19,8 @@ SHAPES = [
     f"-----BEGIN RSA PRIVATE KEY-----\n{R}\n{R}\n-----END RSA PRIVATE KEY-----",
     f"-----BEGIN PRIVATE KEY-----\\n{R}\\n{R}\\nQ==\\n-----END PRIVATE KEY-----",
     f"-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES,00\n\n{R}\n{R}\n",
+    f"-----BEGIN PRIVATE KEY-----\n     2\t{R}\n     3\t{R}-x-\n     4\t-----END PRIVATE KEY-----",
+    f"-----BEGIN PRIVATE KEY-----\\n> {R}\\n> -----END PRIVATE KEY-----",
     f"https://api.telegram.org/bot123456789:{R}/getMe", f"123456789:{R[:-1]}-",
     "dapi0123456789abcdef0123456789abcdOP".replace("OP", "ef"),
 ]  # fmt: skip
@@ -50,7 +52,8 @@ def test_hostile_texts_take_no_time_out_of_proportion() -> None:
     """Twice as long takes about twice the time, whatever patterns it almost is."""
     began = "-----BEGIN RSA PRIVATE KEY-----"
     for piece in (f"{began}\n", f"{began}{'A' * 70}", "A" * 70 + "\n", "Proc-Type: ", "fw_a1",
-                  "\\n", f"{began}\nProc-Type: x\n", "12345678:", "glpat-",
+                  "\\n", f"{began}\nProc-Type: x\n", f"{began} a-", "a-",
+                  "12345678:", "glpat-",
                   "xai-A", "SG.", "eyJ"):  # fmt: skip
         took = []
         for size in (20_000, 160_000):

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.engine.faults import BadInput
 from dragoman.settings.load import BadSettings, load
 from dragoman.settings.model import Settings
+from dragoman.settings.write import set_key
 
 
 def write(folder: Path, text: str, mode: int = 0o600) -> str:
@@ -237,9 +239,23 @@ def test_what_is_wrong_is_said_of_where_it_comes_from(
         "mcp = ['mysql -pSESAME']",
         "hooks = 'mysql -pSESAME'",
         "agents.a.args = 'mysql -pSESAME'",
+        "mcp.x.args = [{a = '-pSESAME'}]",
+        "log.levels = {store = {a = 'SESAME'}}",
     ],
 )
 def test_a_secret_in_a_value_of_another_shape_is_not_shown(tmp_path: Path, line: str) -> None:
     with pytest.raises(BadSettings, match="got ") as refused:
         load(write(tmp_path, f"{line}\n"), {})
     assert "SESAME" not in str(refused.value) and "***" in str(refused.value)
+
+
+@pytest.mark.parametrize("key", ["agents.a.mode", "agents.a.domains"])
+def test_bytes_that_are_no_text_are_refused_in_words(tmp_path: Path, key: str) -> None:
+    given = b"caf\xe9".decode("utf-8", "surrogateescape")  # as the environment gives them
+    name = f"DRAGOMAN_{key.replace('.', '__')}"
+    file = write(tmp_path, "")
+    with pytest.raises(BadSettings, match=f"{name}: {key} is no UTF-8 text"):
+        load(file, {name: given})
+    with pytest.raises(BadInput, match=f"{key} is no UTF-8 text"):
+        set_key(file, key, given)
+    assert Path(file).read_text() == ""

@@ -1,5 +1,8 @@
 """One row that cannot be read hides no other session, and is told."""
 
+import asyncio
+import errno
+import os
 import sqlite3
 import subprocess
 import sys
@@ -7,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.engine.faults import StoreFailed
 from dragoman.engine.info import SessionInfo, SessionQuery
+from dragoman.store import changes
 from dragoman.store.lists import damaged_rows
 from dragoman.store.sqlite import open_store
 
@@ -70,3 +75,25 @@ async def test_the_commands_tell_it(tmp_path: Path) -> None:
     assert "1 session cannot be read" in listed.stderr
     said = dragoman("doctor")
     assert "the row of session s1 is damaged" in said.stdout + said.stderr
+
+
+async def test_a_disk_that_takes_no_mark_ends_no_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.db"
+    await stored(path, 1)
+    with sqlite3.connect(path) as connection:
+        (num,) = connection.execute("SELECT num FROM sessions").fetchone()
+        connection.execute(changes.INSERT_EVENT, (1, num, 1, 0, "", b"\xff"))
+    connection.close()
+    store, _ = open_store(path)
+
+    def fails(*args: object) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", fails)
+        for _ in range(2):
+            with pytest.raises(StoreFailed, match="damaged"):
+                await asyncio.wait_for(store.entries("s0"), 60)
+    await store.close()

@@ -120,6 +120,9 @@ class Gate:
         if self.auth.required:
             for link in [one for one, token in self.links.items() if not token]:
                 link.close(1008, "a token is needed now")
+            for connection in tuple(self.connections):  # on a port of its own none is needed
+                if connection.streams and not connection.token_id and connection.keeper is self:
+                    connection.abort()
 
     # --- life ---
 
@@ -389,12 +392,7 @@ class Gate:
             if request.method == "OPTIONS":
                 return Response(204)
             return self.static.answer(request, request.parts)
-        try:
-            return await run(Call(self, request.route, request, request.values))
-        except Fault as fault:
-            status = STATUS.get(fault.code, 500)
-            data = {name: value for name, value in fault.data.items() if name != "status"}
-            return problem(status, fault.code, fault.message, fault.hint, _plain(data))
+        return await run(Call(self, request.route, request, request.values))
 
     def dress(self, request: Request | None, response: Response | Stream) -> None:
         headers = response.headers
@@ -425,8 +423,15 @@ class Gate:
     def answered(self, method: str, status: int) -> None:
         self.meter.answered(method, status)
 
-    def trouble(self, request: Request, problem: BaseException) -> None:
-        self.door.trouble("gateway request failed", problem, path=request.path[:200])
+    def failure(self, request: Request, trouble: Exception) -> Response:
+        if isinstance(trouble, Refusal):
+            return trouble.response()
+        if isinstance(trouble, Fault):
+            status = STATUS.get(trouble.code, 500)
+            data = {name: value for name, value in trouble.data.items() if name != "status"}
+            return problem(status, trouble.code, trouble.message, trouble.hint, _plain(data))
+        self.door.trouble("gateway request failed", trouble, path=request.path[:200])
+        return problem(500, "internal", "Something went wrong here.", "The log says more.")
 
     def audit(self, what: str, **pairs: Any) -> None:
         audit_log.info(what, **{name: value for name, value in pairs.items() if name != "token"},

@@ -55,7 +55,9 @@ class ServerNeeds(Doorkeeper, Protocol):
 
     def left(self, connection: "Connection") -> None: ...
 
-    def trouble(self, request: Request, problem: BaseException) -> None: ...
+    def failure(self, request: Request, trouble: Exception) -> Response:
+        """What a client is told when its request was refused, or something broke."""
+        ...
 
 
 class Outlet(Holder):

@@ -26,14 +26,14 @@ class Connection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
-        "_ahead", "_body", "_ended", "_h11", "_held", "_idle", "_keeper", "_limit", "_linger",
-        "_method", "_outlet", "_owner", "_request", "_rules", "_task", "_timer", "_tools", "lost",
-        "paused", "peer", "secure", "token_id", "transport", "welcome",
+        "_ahead", "_body", "_ended", "_h11", "_held", "_idle", "_limit", "_linger",
+        "_method", "_outlet", "_owner", "_request", "_rules", "_task", "_timer", "_tools", "keeper",
+        "lost", "paused", "peer", "secure", "token_id", "transport", "welcome",
     )  # fmt: skip
 
     def __init__(self, rules: ServerNeeds, secure: bool, keeper: Doorkeeper | None = None) -> None:
         self._rules = rules
-        self._keeper: Doorkeeper = keeper or rules
+        self.keeper: Doorkeeper = keeper or rules
         self.secure = secure
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
         self._request: Request | None = None
@@ -168,7 +168,7 @@ class Connection(asyncio.Protocol):
             # Two ends of one body: whoever stands between may see another one than we do.
             raise Refusal(400, "bad_request", "A body has a length or chunks, not both.")
         self._body.clear()
-        self._limit = self._keeper.limit(request)
+        self._limit = self.keeper.limit(request)
         length = request.header("content-length")
         if length.isdigit() and int(length) > self._limit:
             raise Refusal(413, "too_large", f"The body may have {self._limit} bytes.")
@@ -194,8 +194,8 @@ class Connection(asyncio.Protocol):
 
     async def _admit(self, request: Request) -> None:
         try:
-            await self._keeper.admit(request)
-        except Refusal as refusal:
+            await self.keeper.admit(request)
+        except Exception as trouble:
             self._task = None
             # What follows may be the body of something we will not do.
             if (
@@ -203,7 +203,8 @@ class Connection(asyncio.Protocol):
                 and "transfer-encoding" not in request.headers
             ):
                 self._h11.next_event()  # the end of a request without a body
-            self._answer_now(refusal.response(), close=self._h11.their_state is not h11.DONE)
+            said = self._rules.failure(request, trouble)
+            self._answer_now(said, close=self._h11.their_state is not h11.DONE)
             return
         self.token_id = request.token_id
         self.welcome = self.welcome or request.authed
@@ -225,13 +226,8 @@ class Connection(asyncio.Protocol):
     async def _serve(self, request: Request) -> None:
         try:
             answer = await self._rules.answer(request)
-        except Refusal as refusal:
-            answer = refusal.response()
-        except asyncio.CancelledError:
-            raise
         except Exception as trouble:  # one broken route must not leave its client waiting
-            self._rules.trouble(request, trouble)
-            answer = problem(500, "internal", "Something went wrong here.", "The log says more.")
+            answer = self._rules.failure(request, trouble)
         self._task = None
         if self.lost:
             if isinstance(answer, Stream):

@@ -51,9 +51,9 @@ class Spending(Holder):
             while True:
                 page = await self._door.read_all(self._at, _PAGE)
                 for event in page:
-                    self._at = event.gseq
                     if isinstance(event.body, Spoke | Compacted) and day <= event.at < end:
                         await self._count(event, event.body)
+                    self._at = event.gseq  # now it is counted; whoever asked may have left before
                 if len(page) < _PAGE:
                     return sorted(self._rows.values(), key=lambda row: -row.cost)
 

@@ -76,6 +76,12 @@ class GitWorktrees:
     def _merge(self, root: str, tree: Worktree, title: str) -> str:
         message = title.strip() or tree.branch
         _is_own(root, tree)
+        under_way = os.path.join(root, ".git", "MERGE_HEAD")
+        if os.path.lexists(under_way):  # the user's own, which is not ours to take back
+            raise BadInput(
+                f"A merge is under way in {root}.",
+                "End it (git commit, or git merge --abort), then try again.",
+            )
         if _git(tree.path, "status", "--porcelain").strip():
             _git(tree.path, "add", "-A")
             _git(tree.path, "commit", "-q", "-m", message, why="Set user.name and user.email.")
@@ -85,7 +91,7 @@ class GitWorktrees:
             _git(root, "merge", "-q", "--no-ff", "-m", f"Merge {message}", tree.branch)
         except BadInput as problem:
             said = problem.message
-            if os.path.lexists(os.path.join(root, ".git", "MERGE_HEAD")):
+            if os.path.lexists(under_way):
                 torn = _git(root, "diff", "--name-only", "--diff-filter=U", "-z").split("\0")[:-1]
                 _git(root, "merge", "--abort")
                 if torn:  # git's own words ask to mend what is taken back here

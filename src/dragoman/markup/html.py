@@ -5,24 +5,29 @@ pictures become links, so that nothing is fetched by being shown.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from html import escape
+from threading import Lock, local
 from typing import Any
 
 _SAFE = ("http://", "https://", "mailto:")
 _LARGE = 100_000  # characters of code that are highlighted; more is shown plain
 _MOST = 1_000_000  # characters of one text that are read as Markdown; more is shown plain
+# Texts are rendered in threads. A reader works its rules out when it first reads, so each thread
+# has one of its own; Pygments' lexers do the same, and are everybody's.
+_own = local()
+_lexing = Lock()
 
 
 def render(text: str) -> str:
     """A text as HTML."""
     if len(text) > _MOST:
         return f'<pre class="plain">{escape(text)}</pre>\n'
-    made: str = _reader().render(text)
+    if not hasattr(_own, "reader"):
+        _own.reader = _reader()
+    made: str = _own.reader.render(text)
     return made
 
 
-@lru_cache(1)
 def _reader() -> Any:
     from markdown_it import MarkdownIt
     from mdit_py_plugins.tasklists import tasklists_plugin
@@ -109,9 +114,10 @@ def code(text: str, language: str) -> str:
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 
-    try:
-        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
-    except ClassNotFound:
-        return escape(text)
-    made: str = highlight(text, lexer, HtmlFormatter(nowrap=True))
+    with _lexing:
+        try:
+            lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+        except ClassNotFound:
+            return escape(text)
+        made: str = highlight(text, lexer, HtmlFormatter(nowrap=True))
     return made

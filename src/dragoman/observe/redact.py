@@ -26,10 +26,11 @@ _PATTERNS = (
     r"\bya29\.[A-Za-z0-9_-]{20,}",
     r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
     r"(?<!\d)\d{8,10}:[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])",  # of a Telegram bot
-    # A private key, also one that is cut; its ends of lines may be written as in JSON.
+    # A private key, whatever its lines begin with: numbers of a listing, marks of a quotation.
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-(?!----)[^-]*)*-----END [A-Z ]*PRIVATE KEY-----",
+    # Also one that is cut; its ends of lines may be written as in JSON.
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:\s|\\[nr])*(?:[A-Z][A-Za-z-]+: [^\n\\]*(?:\s|\\[nr])+)*"
-    r"(?:[A-Za-z0-9+/=]{16,}(?:\s|\\[nr])*)*"
-    r"(?:[A-Za-z0-9+/=]{0,15}(?:\s|\\[nr])*-----END [A-Z ]*PRIVATE KEY-----)?",
+    r"(?:[A-Za-z0-9+/=]{16,}(?:\s|\\[nr])*)*",
     r"\bgithub_pat_[A-Za-z0-9_]{20,}",
     r"\bxox[abprs]-[A-Za-z0-9-]{10,}",
     r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",

@@ -79,10 +79,16 @@ def is_named(kind: Any, value: Any) -> bool:
         return is_named(get_args(kind)[0], value)
     if origin in (Union, types.UnionType):
         return any(is_named(one, value) for one in get_args(kind))
-    if is_section(kind) or origin is dict:
+    if is_section(kind):
         return isinstance(value, Mapping)
+    if origin is dict:
+        each = get_args(kind)[1]
+        return isinstance(value, Mapping) and all(is_named(each, one) for one in value.values())
     if origin in (list, tuple):
-        return isinstance(value, list | tuple) and all(isinstance(one, Mapping) for one in value)
+        each = get_args(kind)[0]
+        return isinstance(value, list | tuple) and all(
+            isinstance(one, Mapping) and is_named(each, one) for one in value
+        )
     return not isinstance(value, Mapping | list | tuple)
 
 
@@ -277,8 +283,24 @@ def _read_toml(text: str) -> Any:
         return text if value is None or toml.is_deep(value) else value  # which no TOML can hold
 
 
+def _is_writable(value: Any) -> bool:
+    """Whether all texts of a value can be written: those of the environment may be any bytes."""
+    if isinstance(value, Mapping):
+        return all(map(_is_writable, (*value, *value.values())))
+    if isinstance(value, list | tuple):
+        return all(map(_is_writable, value))
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return False
+    return True
+
+
 def problem(kind: Any, value: Any) -> str:
     """Why a value does not fit a type, or nothing."""
+    if not _is_writable(value):
+        return "is no UTF-8 text"
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError:

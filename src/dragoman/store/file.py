@@ -90,7 +90,8 @@ class Claim:
 
     def condemn(self) -> None:
         """Have whoever opens the file next look through it."""
-        os.pwrite(self._file, DAMAGED, 0)
+        with suppress(OSError):  # the disk that damaged it may take no mark; readers go on
+            os.pwrite(self._file, DAMAGED, 0)
 
     def release(self, *, clean: bool) -> None:
         """Leave; the last one that leaves a sound file takes the mark away."""
