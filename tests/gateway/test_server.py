@@ -7,6 +7,7 @@ from tests.gateway.making import serving
 
 from dragoman.engine.faults import StoreFailed
 from dragoman.gateway import server
+from dragoman.gateway.http import Answer, Stream, Takeover
 from dragoman.testing.host import host_of
 
 HEAD = "Host: 127.0.0.1\r\n"
@@ -71,6 +72,38 @@ async def test_who_cannot_be_looked_up_is_told_so_at_once(
             patched.setattr(server, "BODY_SECONDS", 1.0)  # what it waited for, and then said 408
             assert (await client.get("/api/status")).status_code == status
             assert (await client.post("/api/sessions", json={})).status_code == status
+        assert (await client.get("/api/status")).status_code == 200
+
+
+def _break(*_: object) -> None:
+    raise OSError("gone")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Stream(_break), Takeover(_break, {"upgrade": "x"})],
+    ids=["a stream", "a hand-over"],
+)
+async def test_an_answer_that_cannot_begin_ends_its_connection_and_no_other(
+    answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    troubles: list[BaseException] = []
+    async with serving() as served, served.client() as client:
+
+        async def answered(request: object) -> Answer:
+            return answer
+
+        def trouble(what: str, error: BaseException, **_: object) -> None:
+            troubles.append(error)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(type(served.gate), "answer", lambda gate, request: answered(request))
+            patched.setattr(served.door, "trouble", trouble)
+            said = await served.raw(
+                f"GET /livez HTTP/1.1\r\n{HEAD}Upgrade: x\r\nConnection: Upgrade\r\n\r\n".encode()
+            )
+        assert not said.endswith(b"0\r\n\r\n")  # nothing says that this was all
+        assert len(troubles) == 1
         assert (await client.get("/api/status")).status_code == 200
 
 

@@ -325,3 +325,20 @@ async def test_a_link_to_the_store_is_followed(tmp_path: Path) -> None:
     assert isinstance(store, SqliteStore) and "was damaged" in notices[0]
     await store.close()
     assert link.is_symlink() and len(list(there.glob("real.db.corrupt-*"))) == 1
+
+
+async def test_a_writer_that_cannot_say_what_is_wrong_goes_on_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path / "s.db")
+
+    def speechless(error: Exception, path: str) -> StoreFailed:
+        raise RuntimeError("no words")
+
+    epoch = await store.create(make_info("s1"), "me")
+    with monkeypatch.context() as patched:
+        patched.setattr(file, "explain", speechless)
+        with pytest.raises(RuntimeError, match="no words"):
+            await store.writer.run(lambda connection: connection.execute("SELECT nothing"))
+    await store.append(make_batch("s1", epoch))
+    await usable(store)

@@ -45,6 +45,20 @@ async def test_what_breaks_is_explained_and_the_thread_goes_on() -> None:
     await one.stop()
 
 
+async def test_what_cannot_even_be_explained_is_told_as_it_is_and_the_thread_goes_on() -> None:
+    def speechless(error: Exception) -> Fault:
+        raise OSError("no words")
+
+    def refuse(connection: Any) -> None:
+        raise ValueError("no")
+
+    one = StoreReader(sqlite3.connect(":memory:", check_same_thread=False), speechless)
+    with pytest.raises(OSError, match="no words"):
+        await one.run(refuse)
+    assert await one.run(lambda connection: 5) == 5
+    await one.stop()
+
+
 async def test_one_who_was_cancelled_is_passed_over() -> None:
     loop = asyncio.get_running_loop()
     gone, there, wrong = (

@@ -10,7 +10,17 @@ from typing import Any
 
 import h11
 
-from .http import REASONS, Refusal, Request, Response, Stream, Takeover, joined, problem
+from .http import (
+    REASONS,
+    Answer,
+    Refusal,
+    Request,
+    Response,
+    Stream,
+    Takeover,
+    joined,
+    problem,
+)
 from .outlet import Doorkeeper, Outlet, ServerNeeds
 
 MAX_HEAD = 32 * 1024
@@ -229,6 +239,13 @@ class Connection(asyncio.Protocol):
         except Exception as trouble:  # one broken route must not leave its client waiting
             answer = self._rules.failure(request, trouble)
         self._task = None
+        try:
+            self._begin_answer(request, answer)
+        except Exception as trouble:  # nobody waits for the rest of what was begun
+            self._rules.failure(request, trouble)
+            self.transport.abort()
+
+    def _begin_answer(self, request: Request, answer: Answer) -> None:
         if self.lost:
             if isinstance(answer, Stream):
                 outlet = Outlet(self)

@@ -108,6 +108,13 @@ class Worker(ABC):
         self._connection.close()
         deliver([self._last])
 
+    def _told(self, error: Exception) -> Exception:
+        """What whoever asked is told of an error; the thread goes on, whatever happens here."""
+        try:
+            return self._explain(error)
+        except Exception as trouble:
+            return trouble
+
     @abstractmethod
     def _serve(self) -> bool:
         """Do what waits in the queue; False at the end."""
@@ -128,6 +135,6 @@ class StoreReader(Worker):
             except Exception as error:  # goes to whoever asked
                 # A cursor in its frames would keep this moment's view, for all who read later.
                 clear_frames(error.__traceback__)
-                job.error = self._explain(error)
+                job.error = self._told(error)
         deliver(jobs)
         return True

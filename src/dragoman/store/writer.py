@@ -117,7 +117,7 @@ class Writer(Worker):
                 self._write(jobs)
             except Exception as error:  # even undoing failed: the thread goes on, and says so
                 for job in jobs:
-                    job.error = job.error or self._explain(error)
+                    job.error = job.error or self._told(error)
             deliver(jobs)
             self._index(LAG)
             if len(self._known.hot) > HOT:  # half of them, so that crowds do not pile up
@@ -135,7 +135,7 @@ class Writer(Worker):
             execute("BEGIN IMMEDIATE")
         except Exception as error:
             for job in jobs:
-                job.error = self._explain(error)
+                job.error = self._told(error)
             return
         try:
             if group is not None:
@@ -151,7 +151,7 @@ class Writer(Worker):
                 self._write(jobs)
                 return
             if len(jobs) == 1:
-                jobs[0].error = self._explain(error)
+                jobs[0].error = self._told(error)
                 return
             for job in jobs:
                 job.value = job.error = None
