@@ -181,8 +181,8 @@ def complaint(found: Import) -> str:
     """Why an import is not allowed, or nothing."""
     folder = _folder(found.module)
     target = found.target
-    # The last three are everybody's.
-    if not target or target.startswith("__") or target in ("holding", "kernel", "standing"):
+    everybodys = ("holding", "kernel", "leaving", "standing")
+    if not target or target.startswith("__") or target in everybodys:
         return ""
     lazily = any(below(target, one) for one in MAY_LAZILY.get(folder, ()))
     if folder and below(target, folder) and not lazily:

@@ -9,9 +9,9 @@ from typing import Any
 from dragoman import kernel
 from dragoman.client.launch import launch, log_path, said_before, unsaid, words_since
 from dragoman.client.problems import NotRunning
+from dragoman.leaving import leaving_in_order, undisturbed
 
 from . import reach, say
-from .leaving import leaving_in_order, undisturbed
 from .parse import Args
 from .places import next_line, short_folder
 

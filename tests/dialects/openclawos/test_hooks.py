@@ -1,9 +1,11 @@
 """Hooks: who hears what, who may change it, and what happens when an app says nothing."""
 
 import asyncio
+import time
 
 import pytest
 
+from dragoman.dialects.openclawos.speak import Voice
 from dragoman.engine.content import Text
 from dragoman.engine.events import Noted, Who
 from dragoman.engine.host import OpenSpec
@@ -224,6 +226,39 @@ async def test_an_app_that_does_not_answer_twice_is_passed_over_until_it_does():
     assert await talker.result(event, {"params": {"text": "changed"}})
     await work.done
     assert tool.ran[-1] == {"text": "changed"} and not desk.status()[0]["passed_over"]
+
+
+async def test_what_telling_an_app_takes_is_not_its_own_silence(monkeypatch):
+    tool = EchoTool()
+    desk = desk_of([call("echo", text="a"), "done"] * 2, [tool], mode="full")
+    desk.door.hooks.timeout = 0.05
+    hooks = {"hooks": {"intercepts": ["tool_executing"]}}
+    await app(desk, hears=("tool_executing",), **hooks)
+    write = Voice.event
+
+    def slowly(*words):
+        time.sleep(0.04)  # a busy machine
+        return write(*words)
+
+    monkeypatch.setattr(Voice, "event", slowly)
+    info = await desk.door.open(OpenSpec(cwd="/"), ME)
+    for _ in range(2):
+        await (await desk.door.prompt(info.id, (Text("hi"),), ME)).done
+    assert desk.status()[0]["passed_over"] and len(tool.ran) == 2
+
+
+async def test_whoever_leaves_midway_has_not_waited_in_vain():
+    """A turn that is cancelled while the app thinks says nothing of the app."""
+    desk = desk_of([call("echo", text="a")] * 3, [EchoTool()], mode="full")
+    hooks = {"hooks": {"intercepts": ["tool_executing"]}}
+    talker = await app(desk, hears=("tool_executing",), **hooks)
+    info = await desk.door.open(OpenSpec(cwd="/"), ME)
+    for _ in range(3):
+        work = await desk.door.prompt(info.id, (Text("hi"),), ME)
+        await talker.event("hook:tool_executing")
+        desk.door.cancel(info.id)
+        await work.done
+    assert not desk.status()[0]["passed_over"]
 
 
 async def test_an_app_rewrites_what_a_session_says():

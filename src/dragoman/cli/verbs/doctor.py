@@ -14,9 +14,8 @@ _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "error": ("ERROR", 
 
 def _attacked(where: "Any") -> "list[Any]":
     from dragoman.host.attacking import attack
+    from dragoman.leaving import leaving_in_order
     from dragoman.settings.load import load
-
-    from ..leaving import leaving_in_order
 
     with leaving_in_order():
         return list(attack(load(where.config_file).settings))

@@ -15,9 +15,9 @@ from threading import Timer
 from typing import Any
 
 from dragoman.dialects.descriptor import REGISTRY
+from dragoman.leaving import leaving_in_order, undisturbed
 
 from .. import say
-from ..leaving import leaving_in_order
 from ..parse import Args
 from ..places import short_folder
 
@@ -80,11 +80,12 @@ class Trial:
         return answers
 
     def start(self) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "dragoman", "daemon"],
-            env=self.env, cwd=self.work, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        )  # fmt: skip
+        with undisturbed():
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "dragoman", "daemon"],
+                env=self.env, cwd=self.work, text=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            )  # fmt: skip
         assert self.process.stderr is not None
         said = []
         with _ended_after(_WITHIN, self.process):

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dragoman.leaving import undisturbed
+
 from .. import brand
 from ..launch import Confine, Launch
 from ..syscalls import here
@@ -73,8 +75,9 @@ class World:
             self._listen(stack)
             self._share(stack)
             self.tty = self._terminal(stack)
-            self.victim = self._somebody()
-            stack.callback(lambda: self._end(self.victim))
+            with undisturbed():
+                self.victim = self._somebody()
+                stack.callback(lambda: self._end(self.victim))
             self._kept = stack.pop_all()
         return self
 
@@ -207,8 +210,9 @@ class World:
             os.utime(path) if kind != stat.S_IFSOCK else None
             path.chmod(stat.S_IMODE(mode))
         if self._harmed():
-            self._end(self.victim)
-            self.victim = self._somebody()
+            with undisturbed():
+                self._end(self.victim)
+                self.victim = self._somebody()
 
     def _harmed(self) -> str:
         """What has become of the victim."""
@@ -283,27 +287,35 @@ class World:
         burn = brand.burn(mark)
         launch = Launch(argv, str(self.work), self.environ(), preexec=burn)
         launch = confine.confine(launch, None, walls)  # type: ignore[arg-type]
+        process = None
         try:
-            process = subprocess.Popen(
-                launch.argv, cwd=launch.cwd, env=dict(launch.env), preexec_fn=launch.preexec,
-                pass_fds=launch.keep, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                start_new_session=True,
-            )  # fmt: skip
-        finally:
-            if launch.done is not None:
-                launch.done()
-            brand.live.discard(mark)
-        try:
+            with undisturbed():
+                try:
+                    process = subprocess.Popen(
+                        launch.argv, cwd=launch.cwd, env=dict(launch.env),
+                        preexec_fn=launch.preexec, pass_fds=launch.keep, text=True,
+                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+                    )  # fmt: skip
+                finally:
+                    if launch.done is not None:
+                        launch.done()
+                    brand.live.discard(mark)
             yield process
         finally:
-            assert process.stdin is not None and process.stdout is not None
-            process.stdin.close()
-            process.stdout.close()
-            try:
-                process.wait(_LOST)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            if process is not None:
+                _end_driver(process)
+
+
+def _end_driver(process: "subprocess.Popen[str]") -> None:
+    assert process.stdin is not None and process.stdout is not None
+    with contextlib.suppress(BrokenPipeError):  # it has ended
+        process.stdin.close()
+    process.stdout.close()
+    try:
+        process.wait(_LOST)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _remove(path: Path) -> None:

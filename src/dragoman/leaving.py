@@ -16,8 +16,10 @@ def leaving_in_order() -> "Iterator[None]":
     The first of them counts: a shell and the kernel may both tell that a terminal went away.
     """
     mine = [one for one in (signal.SIGTERM, signal.SIGHUP) if _is_usual(one)]
+    came: list[int] = []
 
     def leave(number: int, frame: object) -> None:
+        came.append(number)
         for one in mine:
             signal.signal(one, signal.SIG_IGN)
         raise SystemExit(128 + number)
@@ -29,11 +31,16 @@ def leaving_in_order() -> "Iterator[None]":
     finally:
         for one in mine:
             signal.signal(one, signal.SIG_DFL)
+        if came:  # Python loses what is raised while it forks, say
+            raise SystemExit(128 + came[0])
 
 
 @contextmanager
 def undisturbed() -> "Iterator[None]":
-    """What would end us waits until a process that is started here has a name to end it by."""
+    """What would end us waits until a process that is started here has a name to end it by.
+
+    While it is forked, what a handler raises is lost, or is taken for the new one's failure.
+    """
     came: list[int] = []
     former = {
         one: handler

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.leaving import leaving_in_order, undisturbed
+from dragoman.leaving import leaving_in_order, undisturbed
 
 MADE = """
 import os, select, signal, sys
-from dragoman.cli.leaving import leaving_in_order
+from dragoman.leaving import leaving_in_order
 from tempfile import TemporaryDirectory
 if sys.argv[2] == "ignored":
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -56,6 +56,58 @@ def test_the_signals_are_as_before_afterwards() -> None:
     with leaving_in_order():
         assert signal.getsignal(signal.SIGTERM) != before[0]
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGHUP)) == before
+
+
+# Whoever forks is told to end while it does so, where Python drops exceptions.
+_BEGIN = """
+import os, signal, subprocess, sys
+from dragoman.leaving import leaving_in_order, undisturbed
+
+def begin():
+    return subprocess.Popen(["sleep", "1000"], preexec_fn=lambda: None)
+
+os.register_at_fork(after_in_parent=lambda: signal.raise_signal(signal.%s))
+"""
+_LOST = """
+with leaving_in_order():
+    process = begin()
+    process.kill()
+    process.wait()
+    print("went on", flush=True)
+    raise OSError("it broke on the way")
+"""
+_KEPT = """
+process = None
+with leaving_in_order():
+    try:
+        with undisturbed():
+            process = begin()
+        print("went on", flush=True)
+    finally:
+        process.kill()
+        print("ended", process.wait(), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+@pytest.mark.parametrize(("how", "said"), [(_LOST, "went on\n"), (_KEPT, "ended -9\n")])
+def test_a_signal_that_comes_while_a_process_begins(
+    number: str, code: int, how: str, said: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _BEGIN % number + how], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (code, said), done.stderr
+
+
+def test_ctrl_c_that_comes_while_a_process_begins() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _BEGIN % "SIGINT" + _KEPT],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == "ended -9\n" and "KeyboardInterrupt" in done.stderr, done
 
 
 def test_what_interrupts_waits_until_it_may() -> None:
