@@ -3,7 +3,8 @@
     python -m bench.run [--quick] [--json FILE] [--svg FILE] [--hundred FILE] [--only AREA,...]
 
 Areas: requests, peers, originals, streams, stuck, model, turns, start, stdio, gateway, memory,
-engine, commands, search, loop, store, growth, terminal. Exit code 1: a bar is missed.
+engine, commands, search, loop, store, fleet, growth, terminal. Exit code 1: a bar is missed, or a
+measure broke; then no file is written.
 """
 
 import argparse
@@ -15,6 +16,8 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 from bench.parts import (
@@ -48,66 +51,76 @@ STREAM = [{"parts": [{"type": "say", "text": "some text " * streams.DELTAS,
                       "deltas": streams.DELTAS}]}]  # fmt: skip
 
 
-def gather(options: argparse.Namespace, folder: str) -> tuple[list[Row], list[str]]:
+Made = list[Row] | tuple[list[Row], list[str]]
+
+
+class Gathering:
+    """What the measures gave. One that breaks is told, and costs the others nothing."""
+
+    def __init__(self, only: str) -> None:
+        self.only = set(only.split(",")) if only else None
+        self.rows: list[Row] = []
+        self.notes: list[str] = []
+        self.broken: list[str] = []
+
+    def wants(self, *areas: str) -> bool:
+        return self.only is None or not self.only.isdisjoint(areas)
+
+    def take(self, area: str, measure: Callable[[], Made]) -> None:
+        if not self.wants(area):
+            return
+        try:
+            made = measure()
+        except Exception as problem:
+            traceback.print_exc()
+            self.broken.append(area)
+            self.notes.append(f"{area}: broke, so figures are missing: {problem}")
+            return
+        rows, notes = made if isinstance(made, tuple) else (made, [])
+        self.rows += rows
+        self.notes += notes
+
+
+def gather(options: argparse.Namespace, folder: str) -> Gathering:
     """Run every measure that is wanted."""
-    rounds = 3 if options.quick else 7
-    only = set(options.only.split(",")) if options.only else None
-    rows: list[Row] = []
-    notes = [f"no {what}: its references are left out" for what, there in _found() if not there]
+    quick = options.quick
+    rounds = 3 if quick else 7
+    found = Gathering(options.only)
+    found.notes += [
+        f"no {what}: its references are left out" for what, there in _found() if not there
+    ]
+    take = found.take
+    take("memory", lambda: sizes.idle(folder, 3))
+    if found.wants("requests", "peers", "originals", "start"):
+        with daemon(os.path.join(folder, "quick"), ["hello"]) as host:
+            take("requests", lambda: dialects.measure(host, folder, rounds))
+            take("requests", lambda: visits.measure(host, folder, rounds))
+            take("peers", lambda: peers.measure(host, folder, rounds))
+            take("originals", lambda: originals.measure(host, folder, rounds))
+            take("start", lambda: starts.measure(host, folder, 5 if quick else 15))
+            take("requests", lambda: dialects.listing(host, folder, rounds))
+    take("streams", lambda: _streams(folder, rounds))
+    take("streams", lambda: fanout.measure(folder, rounds))
+    take("stuck", lambda: stuck.healthy(folder, rounds))
+    take("stuck", lambda: stuck.measure(folder, 3_000 if quick else 20_000))
+    take("model", lambda: model.measure(folder, rounds))
+    take("turns", lambda: prompts.measure(folder, rounds))
+    take("stdio", lambda: pipes.measure(folder, rounds))
+    take("gateway", lambda: websockets.measure(folder, rounds))
+    take("engine", lambda: inside.measure(rounds, 2_000 if quick else 5_000))
+    take("commands", lambda: commands.measure(folder, rounds))
+    take("search", lambda: search.measure(folder, rounds))
+    take("loop", lambda: resident.measure(folder, 2.0 if quick else 4.0))
+    take("store", lambda: stored.measure(folder, rounds, quick))
+    take("fleet", lambda: _fleet(folder, rounds, quick))
+    take("growth", lambda: growth.measure(folder, rounds, quick))
+    take("terminal", lambda: terminal.measure(folder, rounds, quick))
+    return found
 
-    def wanted(area: str) -> bool:
-        return only is None or area in only
 
-    def add(made: tuple[list[Row], list[str]]) -> None:
-        rows.extend(made[0])
-        notes.extend(made[1])
-
-    if wanted("memory"):
-        rows += sizes.idle(folder, 3)
-    with daemon(os.path.join(folder, "quick"), ["hello"]) as host:
-        if wanted("requests"):
-            rows += dialects.measure(host, folder, rounds)
-            add(visits.measure(host, folder, rounds))
-        if wanted("peers"):
-            add(peers.measure(host, folder, rounds))
-        if wanted("originals"):
-            add(originals.measure(host, folder, rounds))
-        if wanted("start"):
-            rows += starts.measure(host, folder, 5 if options.quick else 15)
-        if wanted("requests"):
-            rows += dialects.listing(host, folder, rounds)
-    if wanted("streams"):
-        with daemon(os.path.join(folder, "stream"), STREAM) as host:
-            rows += streams.fan_out(host, rounds)
-        add(fanout.measure(folder, rounds))
-    if wanted("stuck"):
-        rows += stuck.healthy(folder, rounds)
-        rows += stuck.measure(folder, 3_000 if options.quick else 20_000)
-    if wanted("model"):
-        add(model.measure(folder, rounds))
-    if wanted("turns"):
-        add(prompts.measure(folder, rounds))
-    if wanted("stdio"):
-        add(pipes.measure(folder, rounds))
-    if wanted("gateway"):
-        add(websockets.measure(folder, rounds))
-    if wanted("engine"):
-        rows += inside.measure(rounds, 2_000 if options.quick else 5_000)
-    if wanted("commands"):
-        rows += commands.measure(folder, rounds)
-    if wanted("search"):
-        add(search.measure(folder, rounds))
-    if wanted("loop"):
-        rows += resident.measure(folder, 2.0 if options.quick else 4.0)
-    if wanted("store"):
-        rows += stored.measure(folder, rounds, options.quick)
-    if wanted("fleet"):
-        add(_fleet(folder, rounds, options.quick))
-    if wanted("growth"):
-        rows += growth.measure(folder, rounds, options.quick)
-    if wanted("terminal"):
-        rows += terminal.measure(folder, rounds, options.quick)
-    return rows, notes
+def _streams(folder: str, rounds: int) -> list[Row]:
+    with daemon(os.path.join(folder, "stream"), STREAM) as host:
+        return streams.fan_out(host, rounds)
 
 
 def _fleet(folder: str, rounds: int, quick: bool) -> tuple[list[Row], list[str]]:
@@ -140,14 +153,17 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # many idle connections
     with tempfile.TemporaryDirectory(prefix="drb-") as folder:
         os.environ.setdefault("GOCACHE", str(Path(__file__).with_name("out") / "gocache"))
-        rows, notes = gather(options, folder)
+        found = gather(options, folder)
+    rows = found.rows
     print(table(rows))
     print(told())
-    for note in notes:
+    for note in found.notes:
         print(note)
     missed = [row for row in rows if row.held is False]
     took = time.monotonic() - began
     print(f"{len(rows)} figures, {len(missed)} bars missed, {took:.0f} s")
+    if found.broken:  # what was written down before is whole; this is not
+        return 1
     if options.json:
         about = {"python": platform.python_version(), "cores": os.cpu_count()}
         with open(options.json, "w") as file:

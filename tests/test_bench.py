@@ -8,6 +8,7 @@ import pytest
 from bench.parts.picture import hundred
 from bench.parts.rows import compared, held_to
 from bench.place import on_one_core
+from bench.run import Gathering
 
 
 def test_the_best_round_counts_on_both_sides():
@@ -60,3 +61,20 @@ def test_the_picture_of_a_hundred_sessions_shows_both_sides():
                   "dragoman 70 MB", "Go 900 MB"):  # fmt: skip
         assert words in drawn
     assert hundred(others) == ""
+
+
+def test_a_measure_that_breaks_costs_the_others_nothing(capsys):
+    found = Gathering("streams,store")
+    row = held_to("streams", "b", [3.0], "ms")
+
+    def breaks():
+        raise TimeoutError("nobody answered")
+
+    found.take("streams", breaks)
+    found.take("streams", lambda: [row])
+    found.take("store", lambda: ([row], ["a note"]))
+    found.take("model", breaks)  # not asked for
+    assert found.rows == [row, row] and found.broken == ["streams"]
+    assert found.notes == ["streams: broke, so figures are missing: nobody answered", "a note"]
+    assert "TimeoutError" in capsys.readouterr().err
+    assert found.wants("model", "store") and not found.wants("model")
