@@ -154,6 +154,17 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.fixture(autouse=True)
+def _own_signals() -> Iterator[None]:
+    """Every test leaves this process to those after it as it was: ended by what ends programs."""
+    before = [signal.getsignal(number) for number in _SIGNALS]
+    yield
+    assert [signal.getsignal(number) for number in _SIGNALS] == before
+
+
 @pytest.fixture(scope="session")
 def initdb() -> None:
     """PostgreSQL is installed."""

@@ -7,7 +7,11 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from dragoman.transports import loop
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def test_run_uses_uvloop_where_it_is():
@@ -27,6 +31,29 @@ def test_without_uvloop_it_is_asyncio_with_small_reads():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["asyncio.unix_events", "65536", "65536"], done.stderr
+
+
+@pytest.mark.parametrize("kind", ["uvloop", "asyncio"])
+def test_who_ended_its_loop_can_be_ended_by_signals(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A closed uvloop's handlers stay, and do nothing."""
+    if kind == "asyncio":
+        monkeypatch.setitem(sys.modules, "uvloop", None)
+
+    async def listen() -> int:
+        for number in ENDING:
+            asyncio.get_running_loop().add_signal_handler(number, print)
+        return 3
+
+    async def fail() -> int:
+        raise OSError(await listen())
+
+    before = [signal.getsignal(number) for number in ENDING]
+    assert loop.run(listen()) == loop.run(loop.ended_by_signals(listen())) == 3
+    with pytest.raises(OSError, match="3"):
+        loop.run(fail())
+    assert [signal.getsignal(number) for number in ENDING] == before
 
 
 INTERRUPTED = """

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dragoman import kernel
 from dragoman.sandbox import brand
@@ -16,6 +16,7 @@ from dragoman.sandbox import brand
 _CHECKED = 512  # processes waited for by descriptor at a time
 _ROUNDS = 5
 _PAUSE = 0.02  # seconds between two looks, where nobody tells when a process ends
+_HIGHEST = 256  # ancestors looked at
 _PROC = "/proc"
 
 
@@ -76,7 +77,25 @@ class Group:
         found = brand.of(pid)
         if found is None or found == self.brand:
             return found is not None
-        return found < brand.LEAST or (parent == os.getpid() and found not in brand.live)
+        if found < brand.LEAST:
+            return self._comes_from_us(parent)
+        return parent == os.getpid() and found not in brand.live
+
+    def _comes_from_us(self, pid: int) -> bool:
+        """Whether a process below this one is of our command, and not of another host's.
+
+        Those that ran away belong to whoever reaps for us: to us, or to an ancestor of ours.
+        """
+        for _ in range(_HIGHEST):
+            found = brand.of(pid)
+            if found is None:
+                return pid <= 1 or pid in _line()
+            if found == self.brand or found in brand.live:
+                return found == self.brand
+            if (fields := _stat(pid)) is None:
+                return True  # it went just now, and left its children to somebody
+            pid = int(fields[1])
+        return True
 
     def signal(self, number: int, members: Iterable[int] = ()) -> None:
         """Send a signal to the group, and to members outside of it."""
@@ -133,6 +152,16 @@ def _stat(pid: int) -> list[bytes] | None:
         return None
     fields = data[data.rfind(b")") + 2 :].split()  # the name may contain anything
     return fields if len(fields) > 19 else None
+
+
+def _line() -> Iterator[int]:
+    """This process, and its ancestors."""
+    pid = os.getpid()
+    for _ in range(_HIGHEST):
+        yield pid
+        if pid <= 1 or (fields := _stat(pid)) is None:
+            return
+        pid = int(fields[1])
 
 
 def _halted(pid: int) -> bool:

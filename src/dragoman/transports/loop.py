@@ -10,6 +10,9 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _CHUNK = 65536
+_ENDING = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
@@ -19,11 +22,18 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     except ImportError:
         tame_reads()
         new_event_loop = None
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.get_loop()
-        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # all is loaded (`cli.quiet`)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        return runner.run(main)
+    former = {}
+    try:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.get_loop()
+            if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # all is loaded (`cli.quiet`)
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+            former = {number: signal.getsignal(number) for number in _ENDING}
+            return runner.run(main)
+    finally:  # a closed uvloop leaves handlers that do nothing: nobody could end us any more
+        for number, handler in former.items():
+            if signal.getsignal(number) != handler:
+                signal.signal(number, handler)
 
 
 def tame_reads() -> None:
