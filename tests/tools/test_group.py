@@ -75,7 +75,7 @@ def test_who_lowered_its_mark_below_another_command_is_ended_with_that_one(lower
         assert sorted(other.members()) == sorted([other.pid, above, low])
 
 
-# Whoever reaps for a host is an ancestor of it. Here that is a program which is none of other tests'.
+# Whoever reaps for a host is an ancestor of it: here a program which other tests have not.
 REAPER = """
 import os, sys
 from dragoman.host.descendants import Descendants
