@@ -8,8 +8,9 @@ from tests.gateway.making import events_of, serving
 from dragoman.engine.content import Text
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.traits import Correspondent, Given
-from dragoman.testing.host import host_of
-from dragoman.testing.script import call, hang, say, think, turn
+from dragoman.store.memory import MemoryStore
+from dragoman.testing.host import host_of, memory_door
+from dragoman.testing.script import Scripted, call, hang, say, think, turn
 
 
 async def test_a_session_is_opened_listed_changed_forked_and_deleted():
@@ -172,6 +173,41 @@ async def test_events_go_on_where_a_reader_stopped():
                             break
             await (await served.door.prompt(info.id, (Text("2"),))).done
         assert seen == list(range(1, seen[-1] + 1))
+
+
+async def test_a_session_names_no_event_that_cannot_be_read_yet():
+    held, free = asyncio.Event(), asyncio.Event()
+
+    class Slow(MemoryStore):
+        """Keeps what ends a turn on its way until it is let go."""
+
+        def post(self, batch, *, patient=False):
+            if all(entry.kind != "turn_ended" for entry in batch.entries):
+                return super().post(batch, patient=patient)
+            held.set()
+
+            async def later():
+                await free.wait()
+                return await super(Slow, self).post(batch, patient=patient)
+
+            return asyncio.ensure_future(later())
+
+    door = memory_door(Scripted(["the answer"]), store=Slow())
+    async with serving(door=door) as served, served.client() as client:
+        id = (await client.post("/api/sessions")).json()["id"]
+        await client.post(f"/api/sessions/{id}/prompt", json={"text": "hi", "wait": False})
+        async with asyncio.timeout(60):
+            await held.wait()
+        last = (await client.get(f"/api/sessions/{id}")).json()["last_seq"]
+        read = (await client.get(f"/api/sessions/{id}/events")).json()
+        assert read[-1]["seq"] == last
+        free.set()
+        url = f"/api/live?session={id}&since={last}"
+        async with client.stream("GET", url) as stream, asyncio.timeout(60):
+            async for line in stream.aiter_lines():
+                if line.startswith("data: ") and '"spoke"' in line:
+                    break
+        assert f'"seq":{last + 1},' in line and "the answer" in line
 
 
 async def test_the_dashboard_stream_tells_sessions_approvals_and_clients():

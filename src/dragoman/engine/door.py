@@ -206,7 +206,7 @@ class Door:
     async def info(self, session_id: str) -> SessionInfo:
         session = self._host.live.get(session_id)
         if session is not None:
-            return session.state.info()
+            return session.ledger.info()
         info = await self._host.store.info(session_id)
         if info is None:
             raise UnknownSession(session_id)

@@ -19,6 +19,7 @@ from .events import Event, Who
 from .faults import StaleEpoch, taken_over
 from .hooks import Completed, Executed, Hooks, Payload
 from .hub import Hub, Watch
+from .info import SessionInfo
 from .ports import Agents, Batch, Budget, Clock, Entry, Models, Store
 from .ports.checkpoints import Checkpoints
 from .rules import Rules
@@ -174,6 +175,13 @@ class Ledger:
             self.home.unwatched(self)
 
     # --- what is kept ---
+
+    def info(self) -> SessionInfo:
+        """The session in short. It names no place of the history that cannot be read yet."""
+        info = self.state.info()
+        if info.last_seq > self.seen:
+            info = msgspec.structs.replace(info, last_seq=self.seen)
+        return info
 
     async def keep(self, turn: Underway, *bodies: ev.Kept) -> None:
         """Keep facts of a turn, with those that it left for now."""

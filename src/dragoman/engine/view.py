@@ -27,6 +27,9 @@ class Read(msgspec.Struct, frozen=True):
 
     state: State
 
+    def info(self) -> SessionInfo:
+        return self.state.info()
+
 
 class SessionView:
     """A session as it is at the moment of looking. `live`: it is in memory and can work."""
@@ -39,7 +42,7 @@ class SessionView:
         self._session = session
 
     def info(self) -> SessionInfo:
-        return self._holder.state.info()
+        return self._holder.info()
 
     agent: str = _of("agent")
     cwd: str = _of("cwd")

@@ -7,6 +7,7 @@ export class Talk {
     this.items = [];
     this.calls = new Map();
     this.asks = new Map();
+    this.answers = new Map();
     this.seq = 0;
     this.present = [];
     this.plan = null;
@@ -26,7 +27,7 @@ export class Talk {
     return item;
   }
 
-  touch(item) { this.dirty.add(item); }
+  touch(item) { (item.home || this).dirty.add(item); } // a call may have begun on another page
 
   take(event) {
     if (event.seq) {
@@ -92,6 +93,12 @@ export class Talk {
     });
   }
 
+  // What is streamed is told from its beginning once more.
+  again() {
+    this.dropDrafts();
+    for (const item of this.calls.values()) if (item.state === "running") { item.output = ""; this.touch(item); }
+  }
+
   on_retrying(body) {
     this.dropDrafts();
     this.add({ kind: "note", level: "warning", draft: true, text: `The model is asked again (try ${body.attempt}): ${body.reason}` });
@@ -153,7 +160,8 @@ export class Talk {
 
   on_settled(body) {
     this.asks.delete(body.ask_id);
-    for (const item of this.items)
+    this.answers.set(body.ask_id, body);
+    for (const item of new Set([...this.items, ...this.calls.values()]))
       if (item.ask && item.ask.id === body.ask_id) { item.settled = body; this.touch(item); }
   }
 

@@ -44,7 +44,7 @@ export class SessionPage {
     this.panel = new Panel(this);
     this.scroll = h("div.scroll", { tabindex: "-1" }, h("div.column", null, this.more, this.log, this.work));
     this.jump = h("button.jump", { type: "button", hidden: true, onclick: () => this.newest() }, "Newest");
-    this.talk = new Transcript(this.id, this.scroll, this.log, () => this.moved());
+    this.talk = new Transcript(this.id, this.scroll, this.log, () => this.moved(), () => this.listen());
     this.node = h("div.session-page", null,
       h("div.middle", null,
         h("header.bar", null, h("a.back", { href: url("/sessions"), "data-link": true, "aria-label": "Back" }, icon("back")), h("div.names", null, this.title, this.facts),
@@ -60,6 +60,7 @@ export class SessionPage {
     try {
       this.info = await get(this.path);
       this.app.know(this.info);
+      this.loaded = true;
       this.header();
       const at = Number(location.hash.match(/^#m(\d+)$/)?.[1] || 0);
       if (at) await this.talk.openAt(at, this.info.last_seq); else await this.talk.openEnd(this.info.last_seq);
@@ -71,17 +72,21 @@ export class SessionPage {
       return;
     }
     if (this.closed) return;
-    this.loaded = true;
-    this.app.live.open(() => `session=${encodeURIComponent(this.id)}&since=${this.talk.seq}`);
+    if (!this.talk.atEnd) this.listen();
     if (matchMedia("(min-width: 800px)").matches && !location.hash) this.composer.input.focus();
     allModels().then((rows) => { this.models = rows; this.modelKey = ""; this.header(); }).catch(() => {});
     this.panel.open();
   }
 
+  // What happens after the newest event that is known of.
+  listen() { if (!this.closed) this.app.live.open(() => `session=${encodeURIComponent(this.id)}&since=${this.talk.seq}`); }
+
   // The stream is open: what changed between the first look and now.
   connected() {
     if (this.away) { this.away = false; this.open(); return; }
     if (!this.loaded) return;
+    this.talk.again();
+    this.later();
     get(this.path).then((info) => { if (!this.closed && info.last_seq >= this.info.last_seq) { this.info = info; this.app.know(info); this.later(); } }).catch(() => {});
   }
 
@@ -114,7 +119,9 @@ export class SessionPage {
   update(id) {
     if (id && id !== this.id) { if (this.app.known(id)?.parent === this.id) this.panel.refresh(); return; }
     const fresh = this.app.known(this.id);
-    if (fresh && this.info) { this.info = { ...this.info, ...fresh, extra: this.info.extra }; this.later(); }
+    if (!fresh || !this.info) return;
+    this.info = { ...this.info, ...fresh, extra: this.info.extra };
+    if (document.hidden) this.header(); else this.later(); // a hidden page has no frames, but a title
   }
 
   later() {

@@ -42,13 +42,14 @@ class Part {
 }
 
 export class Transcript {
-  constructor(id, scroll, log, told) {
+  constructor(id, scroll, log, told, reached) {
     this.path = `/api/sessions/${encodeURIComponent(id)}/events`;
     this.scroll = scroll;
     this.log = log;
     this.told = told; // what the page does when something changed
+    this.reached = reached; // what it does when all that is stored is there: its stream goes on from `seq`
     this.parts = [];
-    this.end = 0; // the newest event that is known of
+    this.end = 0; // the newest event that is known of; where a part is live, it has them all
     this.follow = true;
     this.present = [];
     this.busy = false;
@@ -60,10 +61,9 @@ export class Transcript {
 
   async part(first, count) {
     const made = new Part(first);
-    if (count > 0) {
-      const events = await get(`${this.path}?after=${first - 1}&limit=${count}`);
-      for (const event of events) made.take(event);
-    }
+    const events = await get(`${this.path}?after=${first - 1}&limit=${count}`);
+    for (const event of events) made.take(event);
+    made.newest = events.length < count; // there was no more when this was asked
     const texts = made.talk.items.filter((item) => item.kind === "text" && !item.draft);
     const html = await htmlOf(texts.map((item) => item.text));
     texts.forEach((item, n) => { item.html = html[n]; });
@@ -72,23 +72,22 @@ export class Transcript {
 
   // --- where the reader is ---
 
+  // `last` says where to look, not what is there: only what was read is known, whatever the session
+  // says of itself, and whatever came by a stream while nothing was there that could take it.
   async openEnd(last) {
     this.end = Math.max(this.end, last);
-    const first = Math.max(1, this.end - PAGE + 1);
-    const made = await this.part(first, this.end - first + 1);
-    made.live = true;
-    this.end = Math.max(this.end, made.last);
+    const made = await this.part(Math.max(1, this.end - PAGE + 1), PAGE);
     this.show([made]);
+    this.goOn(made);
     this.toEnd();
     await this.fillScreen();
   }
 
   async openAt(seq, last) {
     this.end = Math.max(this.end, last);
-    const first = Math.max(1, Math.min(seq - 15, this.end - PAGE + 1));
-    const made = await this.part(first, Math.min(PAGE, this.end - first + 1));
-    made.live = made.last >= this.end;
+    const made = await this.part(Math.max(1, Math.min(seq - 15, this.end - PAGE + 1)), PAGE);
     this.show([made]);
+    if (made.newest || made.last >= this.end) this.goOn(made);
     this.follow = false;
     const found = [...made.node.children].find((node) => Number(node.dataset.seq) >= seq) || made.node.lastElementChild;
     if (found) {
@@ -98,6 +97,13 @@ export class Transcript {
       setTimeout(() => found.classList.remove("found"), 2500);
     }
     await this.fillScreen();
+  }
+
+  // From the end of this part on, all comes by the stream.
+  goOn(part) {
+    part.live = true;
+    this.end = part.last;
+    this.reached();
   }
 
   show(parts) {
@@ -112,14 +118,15 @@ export class Transcript {
   }
 
   get hasOlder() { return this.parts.length > 0 && this.parts[0].first > 1; }
-  near() { return this.scroll.scrollHeight - this.scroll.scrollTop - this.scroll.clientHeight < 120; }
+  left() { return this.scroll.scrollHeight - this.scroll.scrollTop - this.scroll.clientHeight; }
+  near() { return this.left() < 120; }
   toEnd() { this.follow = true; this.scroll.scrollTop = this.scroll.scrollHeight; this.told(); }
 
   scrolled() {
     this.follow = this.atEnd && this.near();
     this.told();
     if (this.scroll.scrollTop < 900) this.older();
-    else if (!this.atEnd && this.scroll.scrollHeight - this.scroll.scrollTop - this.scroll.clientHeight < 900) this.newer();
+    else if (!this.atEnd && this.left() < 900) this.newer();
   }
 
   // What the reader looks at stays where it is, whatever comes above.
@@ -145,7 +152,7 @@ export class Transcript {
       const first = Math.max(1, next.first - PAGE);
       const made = await this.part(first, next.first - first);
       if (this.parts[0] !== next) return false;
-      join(made, next);
+      join([made, ...this.parts]);
       made.paint();
       this.keeping(() => {
         this.log.prepend(made.node);
@@ -164,17 +171,18 @@ export class Transcript {
     this.busy = true;
     try {
       const before = this.parts[this.parts.length - 1];
-      const first = before.last + 1;
-      const made = await this.part(first, Math.min(PAGE, Math.max(0, this.end - before.last)));
+      const made = await this.part(before.last + 1, PAGE);
       if (this.parts[this.parts.length - 1] !== before) return;
-      join(before, made);
-      made.live = made.last >= this.end;
+      join([...this.parts, made]);
       made.paint();
       this.log.append(made.node);
       this.parts.push(made);
       for (const part of this.parts) part.paint();
       if (this.parts.length > MOST) this.keeping(() => { while (this.parts.length > MOST) this.parts.shift().node.remove(); });
-    } finally { this.busy = false; this.told(); }
+      if (made.newest || made.last >= this.end) this.goOn(made);
+      else requestAnimationFrame(() => { if (this.left() < 300) this.newer(); }); // the reader was quicker
+    } catch (problem) { console.error(problem); } // scrolling asks again
+    finally { this.busy = false; this.told(); }
   }
 
   // --- what happens now ---
@@ -185,7 +193,7 @@ export class Transcript {
       if (event.seq <= this.end) return;
       this.end = event.seq;
     }
-    let last = this.parts[this.parts.length - 1];
+    const last = this.parts[this.parts.length - 1];
     if (!last?.live) return; // the reader is elsewhere; it is read from the store later
     last.take(event);
     if (event.body.type === "turn_ended" && last.talk.items.length > LONG) {
@@ -198,6 +206,9 @@ export class Transcript {
     }
   }
 
+  // A stream begins: what the step that runs has streamed so far comes again, as a whole.
+  again() { for (const part of this.parts) if (part.live) part.talk.again(); }
+
   paint() {
     let changed = false;
     for (const part of this.parts) changed = part.paint() || changed;
@@ -206,17 +217,29 @@ export class Transcript {
   }
 }
 
-// A call that began on one page and ended on the next is one card, where it began.
-function join(older, newer) {
-  for (const item of newer.talk.items) {
-    if (item.kind !== "call" || !item.headless) continue;
-    const whole = older.talk.calls.get(item.id);
-    if (!whole) continue;
-    const { state, output, images, detail, ask, settled, why } = item;
-    Object.assign(whole, { state, output, images, detail, why: why || whole.why, ask: ask || whole.ask, settled: settled || whole.settled });
-    older.talk.touch(whole);
-    item.gone = true;
-    newer.talk.touch(item);
+// A call that began on one page and ended on another is one card, where it began; an answer that came
+// on another page belongs to its question.
+function join(parts) {
+  const began = new Map(), asked = new Map();
+  for (const part of parts) {
+    for (const item of part.talk.items) {
+      if (item.ask && !item.settled) asked.set(item.ask.id, [item, part]);
+      if (item.kind !== "call") continue;
+      const [whole, at] = began.get(item.id) || [];
+      if (!whole || !item.headless) { began.set(item.id, [item, part]); continue; }
+      const { state, output, images, detail, ask, settled, why } = item;
+      Object.assign(whole, { state, output, images, detail, why: why || whole.why, ask: ask || whole.ask, settled: settled || whole.settled });
+      at.talk.touch(whole);
+      item.gone = true;
+      part.talk.touch(item);
+      if (whole.ask && !whole.settled) asked.set(whole.ask.id, [whole, at]);
+      whole.home = at.talk; // what is told of it from now on shows there
+      for (const one of parts) if (one.talk.calls.get(item.id) === item) one.talk.calls.set(item.id, whole);
+    }
+    part.talk.items = part.talk.items.filter((item) => !item.gone);
+    for (const [id, settled] of part.talk.answers) {
+      const [item, at] = asked.get(id) || [];
+      if (item && !item.settled) { item.settled = settled; at.talk.touch(item); }
+    }
   }
-  newer.talk.items = newer.talk.items.filter((item) => !item.gone);
 }
