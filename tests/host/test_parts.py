@@ -15,6 +15,8 @@ from dragoman.engine.content import Message, Text
 from dragoman.engine.faults import BadInput, Refused
 from dragoman.engine.hooks import Completed, HookContext
 from dragoman.engine.info import SessionInfo
+from dragoman.engine.offers import Offers
+from dragoman.engine.ports import AgentProfile
 from dragoman.engine.traits import Given
 from dragoman.host import attacking, stores, tokens
 from dragoman.host.agent_access import Ground
@@ -22,6 +24,7 @@ from dragoman.host.cells import Cells
 from dragoman.host.doctor import examine
 from dragoman.host.learning import Learning
 from dragoman.host.recollection import Recollection
+from dragoman.host.roster import Roster
 from dragoman.policy.paths import Boundary
 from dragoman.sandbox.choose import choose
 from dragoman.settings.agents import Agent, AgentMemory
@@ -357,3 +360,20 @@ def test_a_log_is_found_wherever_one_stands(monkeypatch: pytest.MonkeyPatch) -> 
     where = Places("/c", "/d", True)
     assert log_file("", where) == "/d/daemon.log" and log_file("x/y", where) == "/d/x/y"
     assert log_file("~/y", where) == "/home/me/y" and log_file("/y", where) == "/y"
+
+
+# --- roster ---
+
+
+def test_commands_are_told_of_programs_that_came_among_caches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    settings = Settings()
+    where = places({"HOME": str(tmp_path)})
+    roster = Roster(lambda: settings, None, Offers(), where)
+    profile = AgentProfile("default")
+    before = roster._registry(profile)
+    assert before is roster._registry(profile) and "XDG_CACHE_HOME" not in before.extra_env
+    (tmp_path / ".cache/pre-commit").mkdir(parents=True)
+    assert "XDG_CACHE_HOME" in roster._registry(profile).extra_env

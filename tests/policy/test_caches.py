@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.policy import caches
+from dragoman.policy.autonomy import AutonomyPolicy, Rules
 from dragoman.policy.profiles import OPEN, STANDARD, STRICT
 from dragoman.tools.environ import environment
 
@@ -27,11 +28,33 @@ def test_what_is_linked_into_projects_is_the_commands_own(tmp_path: Path) -> Non
     assert not STRICT.writable
 
 
-@pytest.mark.parametrize("name", [".cache/pre-commit", ".cache/p10k-x", ".cache/mozilla"])
+@pytest.mark.parametrize(
+    "name",
+    [".cache/pre-commit", ".cache/p10k-x", ".cache/black", ".cache/ksycoca6_en", ".cache/mozilla"],
+)
 def test_beside_a_program_or_a_secret_commands_have_their_own(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir(parents=True)
     assert told(tmp_path)["XDG_CACHE_HOME"] == str(tmp_path / caches.OWN)
     assert (str(tmp_path / name) in caches.programs(str(tmp_path))) is ("mozilla" not in name)
+
+
+def test_programs_that_come_while_a_host_runs_are_sealed(tmp_path: Path) -> None:
+    """A host runs for weeks; its folder stays what it was, whatever takes its place meanwhile."""
+    home, work = tmp_path / "home", tmp_path / "work"
+    for folder in (home / ".cache", work, tmp_path / "other"):
+        folder.mkdir(parents=True)
+    rules = Rules(forbidden_paths=(), writable_paths=("~/.cache",))
+    policy = AutonomyPolicy(rules, home=str(home))
+    before = policy.boundary("supervised", str(work))
+    place = home / ".cache/pre-commit"
+    place.mkdir()
+    work.rename(tmp_path / "moved")
+    work.symlink_to(tmp_path / "other")
+    after = policy.boundary("supervised", str(work))
+    assert after.sealed == (str(place),) and before.sealed == ()
+    assert after.cwd == before.cwd == str(work) and policy.boundary("full", "/").sealed
+    place.rmdir()
+    assert policy.boundary("supervised", str(work)).sealed == ()
 
 
 def test_what_is_installed_is_run_from_where_it_is(tmp_path: Path) -> None:

@@ -483,3 +483,79 @@ def test_a_large_file_cannot_be_made_to_look_untouched(tmp_path: Path) -> None:
         opened.write(b"b")
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert "undone" in watch.undo(str(tmp_path / "aside"))[0]
+
+
+HIDING = {
+    "in a bare repository": "mkdir objects refs; touch HEAD; put .envrc; put .vscode/tasks.json",
+    "in one below": "mkdir -p sub/objects sub/refs; touch sub/HEAD; put sub/.envrc sub/in/.zshrc",
+    "in what is built": "put build/.git/config vendor/.envrc node_modules/.vscode/tasks.json",
+    "behind plain folders": "many; put .git/worktrees/tree/config.worktree",
+    "behind deeper ones": "many; put .git/modules/z/lib/hooks/post-merge",
+    "by a link that was copied": "put sub/shared/rc; ln -s shared/rc sub/.envrc",
+    "in a folder closed to us": "put sub/.envrc; chmod 311 sub",
+    "in one that cannot be changed": "put sub/.envrc; chmod 555 sub",
+    "closed to us itself": "put .envrc.new; chmod 0 .envrc.new; mv .envrc.new .zshrc",
+}
+
+
+@pytest.mark.parametrize("script", HIDING.values(), ids=HIDING)
+def test_no_look_of_a_folder_hides_what_was_written(tmp_path: Path, script: str) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    git("init", "-q", cwd=root)
+    git("commit", "-q", "--allow-empty", "-m", "x", cwd=root)
+    git("worktree", "add", "-q", "tree", cwd=root)
+    git("init", "-q", "--bare", ".git/modules/z/lib", cwd=root)
+    (root / "shared").mkdir()
+    (root / "shared/rc").write_text("mine")
+    (root / ".envrc").symlink_to("shared/rc")
+    watch = GuardedEntries([str(root)])
+    put = 'put() { for one; do mkdir -p "$(dirname "$one")"; echo evil > "$one"; done; }; '
+    put += "many() { mkdir -p .git/modules/{1..200}/x; }; "
+    subprocess.run(["bash", "-c", put + script], cwd=root, check=True)
+    said = watch.undo(str(tmp_path / "aside"))
+    for path in (root, root / "sub"):
+        if path.exists():
+            path.chmod(0o755)
+    written = {".envrc", ".zshrc", "tasks.json", "config.worktree", "post-merge"}
+    left = [p for p in root.rglob("*") if p.name in written or str(p).endswith("build/.git/config")]
+    assert said and left == [root / ".envrc"] and left[0].read_text() == "mine", said
+
+
+def test_what_only_looks_like_it_stays(tmp_path: Path) -> None:
+    """Bare repositories, what is built and links among rules are ordinary work."""
+    (tmp_path / "AGENTS.md").write_text("rules")
+    (tmp_path / "CLAUDE.md").symlink_to("AGENTS.md")
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    (closed / ".envrc").write_text("mine")
+    closed.chmod(0o311)
+    watch = GuardedEntries([str(tmp_path)])
+    script = (
+        "git init -q --bare x.git; mkdir -p sub build/lib; cp -P AGENTS.md CLAUDE.md sub; "
+        "cp AGENTS.md build; touch build/lib/a.js; mkdir own; touch own/a; chmod 311 own"
+    )
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True)
+    assert watch.undo(str(tmp_path / "aside")) == []
+    assert (tmp_path / "sub/CLAUDE.md").is_symlink() and (tmp_path / "x.git/config").exists()
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("closed", "own")]
+    assert modes == [0o311, 0o311]
+    closed.chmod(0o755)
+    (tmp_path / "own").chmod(0o755)
+
+
+def test_links_of_the_home_directory_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where settings are kept in a repository of their own, links lead there."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "dots/nvim").mkdir(parents=True)
+    (tmp_path / "dots/nvim/init.lua").write_text("mine")
+    (tmp_path / ".config").mkdir()
+    (tmp_path / ".config/nvim").symlink_to("../dots/nvim")
+    assert guarded(str(tmp_path / "dots/nvim/init.lua"), (str(tmp_path),))
+    watch = GuardedEntries([str(tmp_path)])
+    (tmp_path / "dots/nvim/init.lua").write_text("evil")
+    (tmp_path / "dots/fish").mkdir()
+    (tmp_path / ".config/fish").symlink_to("../dots/fish")
+    watch.undo(str(tmp_path / "aside"))
+    assert (tmp_path / "dots/nvim/init.lua").read_text() == "mine"
+    assert not (tmp_path / ".config/fish").is_symlink()

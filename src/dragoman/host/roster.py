@@ -225,7 +225,7 @@ class Roster:
         given = profiles.rules(self._settings(), profile.alias)
         wanted = (
             self._settings().sandbox, ways, given.network, given.domains, profile.context_files,
-            self._settings().web_search,
+            self._settings().web_search, self._tool_env(profile),
         )  # fmt: skip
         known = self._registries.get(profile.alias)
         if known is not None and known[0] is policy and known[1] == wanted:
@@ -240,7 +240,7 @@ class Roster:
             shell_timeout=ways.shell_timeout_secs,
             max_output=ways.max_output_bytes,
             allow_env=ways.allow_env,
-            extra_env=self._tool_env(profile),
+            extra_env=wanted[-1],
             context_files=profile.context_files,
             search=_search(self._settings().web_search),
             book=self.book,

@@ -85,6 +85,7 @@ class AutonomyPolicy:
         """The paths that a session in this mode may touch; `reach`: with what was agreed to.
 
         It is kept, so that a working directory replaced by a link does not move the boundary.
+        Programs among caches come while it is.
         """
         only = self.rules.workspace_only and mode != "full"
         guards = mode != "full"
@@ -101,12 +102,13 @@ class AutonomyPolicy:
                 self.protected,
                 self.readable,
                 self.home,
-                sealed=(*self.rules.sealed_paths, *caches.programs(self.home)),
+                sealed=self.rules.sealed_paths,
                 legible=self.rules.legible_paths,
                 writable=self.rules.writable_paths,
                 reads_outside=self.rules.reads_outside,
                 guards=guards,
             )
+        found = self._boundaries[key] = found.sealing(caches.programs(self.home))
         return found.wider(reach) if reach else found
 
     def judge(

@@ -18,6 +18,14 @@ _PROGRAMS = (
     *(".cache/node", ".cache/ms-playwright", ".cache/puppeteer", ".cache/huggingface/modules"),
     *(".cache/gitstatus", ".cache/p10k-*", ".cache/zsh*", ".cache/fish", ".cache/nvim"),
     *(".cache/vim", ".cache/emacs", ".cache/wal", ".cache/starship", ".cache/oh-my-zsh"),
+    *(".cache/pipx", ".cache/pex", ".cache/nce", ".cache/rattler", ".cache/Cypress"),
+    *(".cache/selenium", ".cache/bazelisk", ".cache/prisma", ".cache/electron-builder"),
+    *(".cache/coursier/arc", ".cache/coursier/jvm", ".cache/torch/hub", ".cache/torch_extensions"),
+    *(".cache/R", ".cache/rebar3/plugins", ".cache/helm/plugins", ".cache/ansible-compat"),
+    *(".cache/yay", ".cache/paru", ".cache/antidote", ".cache/prezto"),
+    # Read as it is by what runs it: pickles, machine code, lists of programs and libraries.
+    *(".cache/black", ".cache/jedi", ".cache/parso", ".cache/pylint", ".cache/thefuck*"),
+    *(".cache/gstreamer-1.0", ".cache/ksycoca*", ".cache/mesa_shader_cache*"),
     *(".npm/_npx", "go/src", ".cargo/env.fish", ".m2/wrapper", ".pub-cache/global_packages"),
 )
 # Caches that are linked into projects, or lead to a program that waits for work: commands have
@@ -31,6 +39,7 @@ _BELOW = {
 # The owner's, where there is one: programs that are run, not written, and models.
 _LENT = {
     "PRE_COMMIT_HOME": ".cache/pre-commit",
+    "CYPRESS_CACHE_FOLDER": ".cache/Cypress",
     "PLAYWRIGHT_BROWSERS_PATH": ".cache/ms-playwright",
     "POETRY_VIRTUALENVS_PATH": ".cache/pypoetry/virtualenvs",
     "HF_HUB_CACHE": ".cache/huggingface/hub",

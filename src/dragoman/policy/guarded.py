@@ -7,6 +7,7 @@ the owner opens an editor, enters the folder, logs in or uses git.
 import contextlib
 import os
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 _FOLDERS = frozenset(
@@ -58,7 +59,7 @@ GIT = frozenset({"config", "config.worktree", "hooks", "info", "commondir", "git
 _LOCKED = ("config", "config.worktree", "hooks", "info", "commondir")
 _HOOKS_PATH = rb'(?im)^\s*hookspath\s*=\s*"?([^"\n#;]+?)"?\s*$'
 _CONFIGURATION = 65_536  # bytes of it that are read
-_MODULES = 128  # folders that are looked through for submodules
+MODULES = 128  # folders that are looked through for submodules
 
 
 def is_guarded(name: str, folder: str = "") -> bool:
@@ -72,8 +73,7 @@ def is_guarded(name: str, folder: str = "") -> bool:
 def at_home(root: str) -> Iterator[str]:
     """What of a workspace counts whatever its name is, when it is the home directory."""
     if root == os.path.realpath(os.path.expanduser("~")):
-        places = (os.path.join(root, name) for name in _AT_HOME)
-        yield from (path for path in places if os.path.exists(path) and not os.path.islink(path))
+        yield from filter(os.path.lexists, (os.path.join(root, name) for name in _AT_HOME))
 
 
 def led(root: str) -> Iterator[str]:
@@ -89,6 +89,8 @@ def led(root: str) -> Iterator[str]:
                 inside = folder == hooks or entry.path == hooks
                 if (inside or is_guarded(entry.name, folder)) and entry.is_symlink():
                     yield from _in(root, entry.path)
+    for path in filter(os.path.islink, at_home(root)):
+        yield from _in(root, path)
     with contextlib.suppress(OSError), open(f"{root}/.git/config", "rb") as file:
         for said in re.findall(_HOOKS_PATH, file.read(_CONFIGURATION)):
             yield from _in(root, os.path.join(root, os.fsdecode(said)))
@@ -125,27 +127,42 @@ def guarded(path: str, roots: tuple[str, ...]) -> bool:
     return any(f"{path}/".startswith(f"{place}/") for place in led(root))
 
 
-def repositories(root: str) -> Iterator[str]:
-    """The folders of git in a workspace whose configuration counts: its own, and submodules'."""
+def repositories(root: str, left_out: set[str] | None = None, most: int = MODULES) -> Iterator[str]:
+    """The folders of git in a workspace whose configuration counts: its own, and submodules'.
+
+    What is a repository is found before what may hold one, so that plain folders hide none. No
+    more than `most` of those are looked through, and none of `left_out`, which the rest is added
+    to.
+    """
     own = os.path.join(root, ".git")
     if os.path.islink(own) or not os.path.isdir(own):
         return
     yield own
-    waiting = [os.path.join(own, kind) for kind in ("worktrees", "modules")]
+    trees = list(_folders(os.path.join(own, "worktrees")))
+    yield from trees
+    waiting = deque(os.path.join(place, "modules") for place in (own, *trees))
+    skipped = set() if left_out is None else left_out
     looked = 0
-    while waiting and looked < _MODULES:
-        folder = waiting.pop()
+    while waiting and looked < most:
+        folder = waiting.popleft()
+        if folder in skipped or not os.path.isdir(folder):
+            continue
         looked += 1
-        with contextlib.suppress(OSError):  # none
-            for name in sorted(os.listdir(folder)):
-                place = os.path.join(folder, name)
-                if os.path.islink(place) or not os.path.isdir(place):
-                    continue
-                if os.path.basename(folder) == "worktrees" or is_repository(place):
-                    yield place
-                    waiting.append(os.path.join(place, "modules"))  # submodules of submodules
-                else:
-                    waiting.append(place)  # the submodule a/b lies in modules/a/b
+        for place in _folders(folder):
+            if is_repository(place):
+                yield place
+                waiting.append(os.path.join(place, "modules"))  # submodules of submodules
+            else:
+                waiting.append(place)  # the submodule a/b lies in modules/a/b
+    skipped.update(waiting)
+
+
+def _folders(path: str) -> Iterator[str]:
+    with contextlib.suppress(OSError):  # none
+        for name in sorted(os.listdir(path)):
+            place = os.path.join(path, name)
+            if os.path.isdir(place) and not os.path.islink(place):
+                yield place
 
 
 def is_repository(folder: str) -> bool:
@@ -159,7 +176,7 @@ def locked(roots: Sequence[str]) -> tuple[str, ...]:
     A folder (`.git` itself) is only kept in its place; what lies in it can be written, but for
     the configuration and the hooks, which come after it.
     """
-    found = [path for root in roots for path in at_home(root)]
+    found = [path for root in roots for path in at_home(root) if not os.path.islink(path)]
     for root in roots:
         for place in repositories(root):
             inner = [os.path.join(place, name) for name in _LOCKED]

@@ -77,9 +77,9 @@ def _own(name: str) -> bool:
 class Boundary:
     """The paths that tools of one session may reach."""
 
-    __slots__ = ("_configures", "_legible", "cwd", "forbidden", "guards", "home", "learned",
-                 "protected", "readable", "reads_outside", "roots", "sealed", "workspace_only",
-                 "writable")  # fmt: skip
+    __slots__ = ("_configures", "_legible", "_programs", "_sealed", "cwd", "forbidden", "guards",
+                 "home", "learned", "protected", "readable", "reads_outside", "roots", "sealed",
+                 "workspace_only", "writable")  # fmt: skip
 
     def __init__(
         self,
@@ -110,7 +110,9 @@ class Boundary:
         self.protected = tuple(self._canonical(path) for path in protected)
         self.readable = tuple(self._canonical(path) for path in readable)
         self.workspace_only = workspace_only
-        self.sealed = tuple(self._canonical(path) for path in sealed)
+        self._sealed = tuple(self._canonical(path) for path in sealed)
+        self._programs: tuple[str, ...] = ()
+        self.sealed = self._sealed
         self._legible = tuple(self._canonical(path) for path in legible)
         self.writable = tuple(self._canonical(path) for path in writable)
         self.reads_outside = reads_outside
@@ -124,6 +126,15 @@ class Boundary:
         agreed = tuple(reach)
         other.roots = (*self.roots, *(one.path for one in agreed if one.write))
         other.readable = (*self.readable, *(one.path for one in agreed if not one.write))
+        return other
+
+    def sealing(self, programs: tuple[str, ...]) -> "Boundary":
+        """The same boundary with what is sealed as long as it is there: programs among caches."""
+        if programs == self._programs:
+            return self
+        other = copy.copy(self)
+        other._programs = programs
+        other.sealed = (*self._sealed, *(self._canonical(path) for path in programs))
         return other
 
     @property

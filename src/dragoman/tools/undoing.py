@@ -11,12 +11,21 @@ import errno
 import os
 import re
 import stat
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dragoman.policy.gitlinks import linked
-from dragoman.policy.guarded import GIT, at_home, is_guarded, is_repository, led, repositories
+from dragoman.policy.guarded import (
+    GIT,
+    MODULES,
+    at_home,
+    is_guarded,
+    is_repository,
+    led,
+    repositories,
+)
 from dragoman.policy.opening import walk_directory
 from dragoman.policy.repository import harmless_change
 
@@ -54,6 +63,7 @@ class GuardedEntries:
         # What the limits left out before is left out after, and nothing else: a command must not
         # be able to fill them.
         self._left_out: set[str] = set()
+        self._closed: set[str] = set()  # folders that were not ours to read before, either
         self._looked = False
         # As it is now: what a command links to is not taken for something that it made.
         self._led = [place for root in self._roots for place in led(root)]
@@ -69,6 +79,8 @@ class GuardedEntries:
         odd = [path for path in after if self._matters(path, after)]
         gone = [path for path in self._before if path not in after and not self._may(path)]
         said: list[str] = []
+        for folder in {os.path.dirname(path) for path in (*odd, *gone)}:
+            _open_up(folder, 0o700)
         for path in sorted(odd, key=len, reverse=True):  # what is in a folder before the folder
             said += _take(path, after[path], aside)
         for path in sorted({*odd, *gone}, key=len):
@@ -113,13 +125,16 @@ class GuardedEntries:
         if not gits and new.data:  # a copy, as worktrees and clones have them
             known = (one for at, one in self._before.items() if os.path.basename(at) == name)
             if any(one.kind == new.kind and one.data == new.data for one in known) and not old:
-                return False
+                # A link may lead elsewhere from here, unless that is one of these files, too.
+                there = os.path.join(os.path.dirname(path), os.fsdecode(new.data))
+                leads = new.kind == stat.S_IFLNK and not os.path.isabs(new.data)
+                return leads and os.path.normpath(there) not in after
         return not (gits and "/info/" in path and name in ("exclude", "sparse-checkout", "refs"))
 
     def _own_repository(self, path: str, data: bytes) -> bool:
         """Whether a file `.git` names a place in the workspace's own repository."""
         real = _named(path, data)
-        own = [place for root in self._roots for place in repositories(root)]
+        own = [place for root in self._roots for place in self._repositories(root)]
         return real in own  # those are looked at, and nothing else in there is
 
     def has(self, file: os.stat_result) -> bool:
@@ -145,19 +160,22 @@ class GuardedEntries:
                 seen += 1
                 if is_repository(folder):  # a bare one, which nobody expects there
                     yield from self._settings(folder)
-                    continue
-                for entry in _entries(folder):
+                for entry in self._entries(folder):
                     if entry.name.casefold() == ".git":
                         yield from self._git(entry.path, links)
                     elif is_guarded(entry.name, folder):
                         yield from self._tree(entry.path)
-                    elif depth < _DEPTH and entry.name not in _HEAVY:
-                        if entry.path not in self._left_out and entry.is_dir(follow_symlinks=False):
-                            waiting.append((entry.path, depth + 1))
+                    elif depth < _DEPTH and entry.path not in self._left_out:
+                        if entry.is_dir(follow_symlinks=False):
+                            heavy = entry.name in _HEAVY  # only what lies right in it counts
+                            waiting.append((entry.path, _DEPTH if heavy else depth + 1))
             self._left_out.update(folder for folder, _ in waiting)
 
     def _full(self, seen: int, most: int) -> bool:
         return not self._looked and seen >= most
+
+    def _repositories(self, root: str) -> Iterator[str]:
+        return repositories(root, self._left_out, sys.maxsize if self._looked else MODULES)
 
     def _git(self, path: str, links: set[str]) -> Iterator[tuple[str, FoundEntry]]:
         """`links`: submodules that were looked into, wherever they lie."""
@@ -168,7 +186,7 @@ class GuardedEntries:
         if kept.kind != stat.S_IFDIR:
             yield from self._submodules(_named(path, kept.data or b""), links)
             return
-        for place in repositories(os.path.dirname(path)):
+        for place in self._repositories(os.path.dirname(path)):
             yield from self._settings(place)
             yield from self._submodules(place, links)
 
@@ -181,6 +199,17 @@ class GuardedEntries:
                 continue
             links.add(inner)
             yield from self._git(inner, links)
+
+    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
+        """What is in a folder. One that a command has closed to us can still be gone through."""
+        try:
+            return _entries(folder)
+        except PermissionError:
+            if not self._looked:
+                self._closed.add(folder)
+        except OSError:
+            pass  # gone
+        return [] if folder in self._closed else _behind(folder)
 
     def _settings(self, place: str) -> Iterator[tuple[str, FoundEntry]]:
         for name in GIT:
@@ -201,7 +230,7 @@ class GuardedEntries:
             seen += 1
             yield path, kept
             if kept.kind == stat.S_IFDIR:
-                waiting.extend(entry.path for entry in _entries(path))
+                waiting.extend(entry.path for entry in self._entries(path))
         self._left_out.update(waiting)
 
 
@@ -221,11 +250,32 @@ def _gits(path: str) -> bool:
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as found:
+        return list(found)
+
+
+def _behind(folder: str) -> list[os.DirEntry[str]]:
+    """What is in a folder that is ours, but not to be read; it stays so."""
+    mode = _open_up(folder, 0o400)
+    if mode is None:
+        return []
     try:
-        with os.scandir(folder) as found:
-            return list(found)
+        return _entries(folder)
     except OSError:
-        return []  # gone, or not ours to see
+        return []  # gone, or no power over it
+    finally:
+        with contextlib.suppress(OSError):
+            os.chmod(folder, mode)
+
+
+def _open_up(path: str, wanted: int) -> int | None:
+    """Let us do this to a folder of ours; its mode before, or None where that was not changed."""
+    with contextlib.suppress(OSError), _folder_of(path) as (at, name):
+        mode = os.stat(name, dir_fd=at, follow_symlinks=False).st_mode
+        if stat.S_ISDIR(mode) and mode & wanted != wanted:
+            os.chmod(name, stat.S_IMODE(mode) | wanted, dir_fd=at)
+            return stat.S_IMODE(mode)
+    return None
 
 
 def _named(path: str, data: bytes) -> str:
@@ -300,7 +350,10 @@ def _kept(path: str, content: bool = True) -> FoundEntry | None:
 
 def _content(name: str, at: int) -> bytes | None:
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    fd = os.open(name, flags, dir_fd=at)
+    try:
+        fd = os.open(name, flags, dir_fd=at)
+    except PermissionError:
+        return None  # there, but closed to us: its sign says whether it is another
     try:
         data = os.read(fd, _LARGEST + 1)
     finally:
