@@ -1,4 +1,4 @@
-"""A session that is deleted or closed by others: every request and every call gets its end."""
+"""Sessions that others end or use meanwhile: every request and every call gets its end."""
 
 import asyncio
 from typing import Any
@@ -96,3 +96,30 @@ async def test_a_held_prompt_is_taken_back_whoever_ends_its_session(end: str) ->
     await queued(door, session, 1)
     await (door.close(session) if end == "close" else door.delete(session, OTHER))
     assert (await client.reply(held))["error"]["code"] == -32800
+
+
+@pytest.mark.parametrize("method", ["session/set_title", "session/unarchive"])
+async def test_what_others_begin_meanwhile_goes_on(method: str) -> None:
+    """A session that was only kept is let go again after a change, unless somebody needs it."""
+    script = Scripted([turn("a", hang())])
+    door = memory_door(script)
+    client, session = await joined(door, 1)
+    await door.archive(session)
+    await client.call("session/stop", {"sessionId": session})
+    begun = []
+
+    def with_prompt(change: Any) -> Any:
+        async def changed(*args: Any) -> None:
+            await change(*args)
+            begun.append(await door.prompt(session, (Text("go"),), OTHER))
+            await script.hanging.wait()
+
+        return changed
+
+    name = "rename" if method.endswith("title") else "archive"
+    setattr(door, name, with_prompt(getattr(door, name)))
+    await client.call(method, {"sessionId": session, "title": "new"})
+    live = door.live(session)
+    assert live is not None and live.works_on == begun[0].turn
+    script.release()
+    assert (await begun[0].done).outcome == "completed"
