@@ -523,20 +523,11 @@ class Host:
         """The watchers of a session that was let go here, for whoever speaks for it now."""
         return self._hubs.pop(session_id, None)
 
-    async def delete(self, session_id: str) -> bool:
-        """Close a session and remove it from the store; False when there was none."""
-        if session_id in self.live:
-            await self.close(session_id, "delete")
-        found = await self.store.delete(session_id)
-        await self.store.put(DRAFTS, session_id, None)
-        session = self.live.get(session_id)
-        if session is not None:  # somebody asked for it in between
-            self.let_down(session.ledger)
-        self._hubs.pop(session_id, None)
-        return found
-
     async def erase(self, session_id: str, by: Who | None) -> bool:
-        """Delete a session with all that is kept about it, also when another node has it."""
+        """Close and delete a session with all that is kept about it, also when another node has it.
+
+        Whoever watches hears of it last: when what ran has ended, and once it is true.
+        """
         gone = False
         if self.elsewhere is not None:
             try:
@@ -544,11 +535,19 @@ class Host:
             except UnknownSession:
                 return False
         session = self.live.get(session_id)
-        if session is not None:
-            session.ledger.emit(ev.Deleted(by))
-            if gone:
-                self.let_down(session.ledger)
-        gone = await self.delete(session_id) or gone
+        if gone and session is not None:
+            self.let_down(session.ledger)
+        elif session is not None:
+            await self.close(session_id, "delete")
+        gone = await self.store.delete(session_id) or gone
+        await self.store.put(DRAFTS, session_id, None)
+        session = self.live.get(session_id)
+        if session is not None:  # somebody asked for it in between
+            self.let_down(session.ledger)
+        event = Event(session_id, self.clock.now_ms(), ev.Deleted(by))
+        for hub in (self._hubs.pop(session_id, None), self.hub if gone else None):
+            if hub is not None:
+                hub.emit(event)
         await self.rules.forget(session_id)
         if self.checkpoints is not None:
             await self.checkpoints.forget(session_id)

@@ -155,10 +155,14 @@ class Desk:
     async def let_go(self, attachment: "Attachment", cause: str) -> None:
         """Detach a session, and close it when nobody else is attached."""
         attachment.connection.forget(attachment)
-        session = self.door.live(attachment.id)
-        if session is not None and not session.busy and not self.door.present(attachment.id):
+        await self.close_spare(attachment.id, cause)
+
+    async def close_spare(self, session_id: str, cause: str) -> None:
+        """Close a session in which nothing runs and where nobody is."""
+        session = self.door.live(session_id)
+        if session is not None and not session.busy and not self.door.present(session_id):
             try:
-                await self.door.close(attachment.id, cause)
+                await self.door.close(session_id, cause)
             except UnknownSession:
                 return  # it was closed already
 

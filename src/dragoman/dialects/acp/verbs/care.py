@@ -60,11 +60,14 @@ async def set_title(conn: "AcpHearer", params: SetTitle) -> dict[str, Any]:
 
 
 async def _as_it_was(conn: "AcpHearer", session_id: str, work: Coroutine[Any, Any, Any]) -> None:
-    """Do something to a session; one that was only kept is not open afterwards."""
+    """Do something to a session; one that was only kept is not open afterwards.
+
+    Unless somebody has come meanwhile, or begun something in it.
+    """
     was_open = conn.door.live(session_id) is not None
     await work
-    if not was_open and not conn.door.present(session_id):
-        await conn.door.close(session_id, "idle")
+    if not was_open:
+        await conn.desk.close_spare(session_id, "idle")
 
 
 async def archive(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.content import Prompt as Content
-from dragoman.engine.faults import BadInput, Fault, NothingRunning, UnknownSession
+from dragoman.engine.faults import BadInput, Busy, Fault, NothingRunning, UnknownSession
 from dragoman.wire.verbs import Cancelled, Table
 
 from .. import shapes
@@ -63,8 +63,9 @@ async def _hold(
         if running.taken:
             raise Cancelled
         return {"messageId": turn}
-    except Fault:
-        if running.is_cancelled() or attachment.was_left:
+    except Fault as fault:
+        dropped = running.work is not None and isinstance(fault, Busy)  # the session was closed
+        if dropped or running.is_cancelled() or attachment.was_left:
             raise Cancelled from None
         raise
     finally:

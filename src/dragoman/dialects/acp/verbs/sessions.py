@@ -446,10 +446,14 @@ async def delete(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
     """Remove a session for good; one that does not exist is removed already."""
     session_id = conn.not_a_child(params.session_id)
     attachment = conn.attached.get(session_id)
-    if attachment is not None:
+    if attachment is None:
+        conn.desk.take_back(session_id)
+    else:
         attachment.stopping = True
-    await stopped(conn, session_id, attachment, "delete")
+        attachment.cancel("delete")
+    await conn.door.delete(session_id, conn.who)  # what waits is dropped before what runs has ended
     if attachment is not None:
+        await conn.settled(attachment)
+        await attachment.all_told()
         conn.forget(attachment)
-    await conn.door.delete(session_id, conn.who)
     return {}
