@@ -147,6 +147,25 @@ def test_models_shortens_figures_and_names_who_lacks_a_key(host: Host, capsys: O
     assert models._price(None) == "" and models._thousands(128_000) == "128k"
 
 
+def test_models_tells_of_a_key_that_the_daemon_has_not(
+    host: Host, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {"google": ["GEMINI_API_KEY", "GOOGLE_API_KEY"], "xai": ["XAI_API_KEY"]}
+    host.answers["models"] = {"models": [], "without_key": [*names], "key_variables": names}
+    for name in ("GEMINI_API_KEY", "XAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GOOGLE_API_KEY", "")
+    models.run(args(provider=None))
+    assert "only this shell" not in capsys.readouterr().err
+    monkeypatch.setenv("GOOGLE_API_KEY", "k")
+    models.run(args(provider=None))
+    told = capsys.readouterr().err
+    assert "only this shell has a key for google, not" in told
+    assert "dragoman login google" in told and "dragoman daemon --background." in told
+    del host.answers["models"]["key_variables"]  # an earlier daemon does not say
+    assert models.run(args(provider=None)) == 0
+
+
 # --- approvals, approve, deny ---
 
 

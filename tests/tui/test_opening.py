@@ -10,12 +10,29 @@ def test_in_an_empty_home_it_opens_starts_the_daemon_says_so_and_answers(home: H
     pane = home.open()
     shown = pane.wait("starting one; it goes on when you leave", "● ready", "demo/demo")
     assert "supervised" in shown and "0%" in shown
+    assert "one host for every agent" in shown and "ctrl+s all sessions" in shown
     pane.say("say a first word")
     pane.wait("› say a first word", "  a first word", "● ready")
     pid = home.pid()
     pane.press("C-d")
     pane.wait("left with 0")
     assert home.pid() == pid, "the daemon goes on when the terminal is closed"
+
+
+def test_a_key_that_only_this_shell_has_is_told_with_what_brings_it_to_the_daemon(
+    home: Home,
+) -> None:
+    first = home.open()
+    first.wait("● ready", "demo/demo")
+    first.press("C-d")
+    first.wait("left with 0")
+    with_key = home.open("GEMINI_API_KEY=x dragoman")
+    shown = with_key.wait("● ready", "dragoman login google", "dragoman stop &&")
+    assert "only this shell has a key for google" in shown and "all sessions" in shown
+    plain = home.open("OPENAI_API_KEY=x dragoman --plain")
+    plain.wait("/help tells", "only this shell has a key for openai", "dragoman login openai")
+    without = home.open("dragoman --plain")
+    assert "only this shell" not in without.wait("/help tells")
 
 
 def test_what_is_typed_before_the_first_frame_is_kept(home: Home) -> None:
@@ -83,8 +100,8 @@ def test_who_leaves_a_worktree_is_told_how_its_work_is_taken_over(home: Home) ->
     git = ["git", "-C", str(home.work), "-c", "user.name=me", "-c", "user.email=me@example.org"]
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "commit", "-qm", "one", "--allow-empty"], check=True)
-    pane = home.open('dragoman --worktree "say one"')
-    pane.wait("  one", "● ready")
+    pane = home.open('dragoman --worktree "say uno"')
+    pane.wait("  uno", "● ready")
     pane.press("C-d")
     shown = pane.wait("come back with", "worktree drop", "left with 0")
     way = shown.partition("over with: ")[2].partition("\n")[0]
@@ -95,7 +112,7 @@ def test_who_leaves_a_worktree_is_told_how_its_work_is_taken_over(home: Home) ->
     plain.press("Enter")
     plain.wait("worktree drop", "left with 0")
     staying = home.open(f"dragoman -r {merging}")
-    staying.wait("› say one", "● ready")
+    staying.wait("› say uno", "● ready")
     merged = home.open(way)
     merged.wait("changed nothing", "left with 0")
     staying.press("C-d")

@@ -81,6 +81,10 @@ class HostClient:
     async def models(self, provider: str | None = None) -> list[answers.ModelRow]:
         return (await self._ask("models", answers.Models, provider=provider)).models
 
+    async def key_variables(self) -> dict[str, list[str]]:
+        """Providers that the host has no key for, each with the variables that may hold one."""
+        return (await self._ask("models", answers.Models)).key_variables
+
     async def clients(self) -> list[answers.ClientRow]:
         """Who is connected, in every protocol."""
         return (await self._ask("clients", answers.Clients)).clients

@@ -78,7 +78,7 @@ class Facts(msgspec.Struct):
     sandbox: Callable[[], str] | None = None
     mcp: Callable[[], Sequence[dict[str, Any]]] = tuple
     budget: Callable[[str], Mapping[str, float]] | None = None
-    without_key: Callable[[], Sequence[str]] = tuple  # providers
+    without_key: Callable[[], Mapping[str, Sequence[str]]] = dict  # providers, and variables
     built_in: Mapping[str, frozenset[str]] = {}  # names of tools and providers that are taken
     kept_apps: Callable[[], list[dict[str, Any]]] = list  # those that are started here
     restart_app: Callable[[str], Awaitable[bool]] | None = None

@@ -395,8 +395,8 @@ def _models(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[R
         if model.provider == "demo":
             yield Row(
                 "warn", "agents", f"{alias} uses the embedded demo, which is no language model",
-                "Keep a key with: dragoman login (or set ANTHROPIC_API_KEY, OPENAI_API_KEY or "
-                "GEMINI_API_KEY, or start Ollama).",
+                "Keep a key with: dragoman login (or start Ollama, or set ANTHROPIC_API_KEY, "
+                "OPENAI_API_KEY or GEMINI_API_KEY before the daemon starts).",
             )  # fmt: skip
         else:
             yield Row("ok", "agents", f"{alias} uses {model.ref}")

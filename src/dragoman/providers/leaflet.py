@@ -3,8 +3,9 @@
 import re
 
 CONNECT = (
-    "To connect a real model: run `dragoman login`, or set ANTHROPIC_API_KEY, OPENAI_API_KEY or "
-    "GEMINI_API_KEY, or start Ollama, then start again."
+    "To connect a real model: run `dragoman login`, or start Ollama. Or set ANTHROPIC_API_KEY, "
+    "OPENAI_API_KEY or GEMINI_API_KEY; a running daemon sees that only when it is started again "
+    "(`dragoman stop`)."
 )
 
 ABILITIES = """\

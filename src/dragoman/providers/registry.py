@@ -128,9 +128,9 @@ class ModelRegistry:
         ready += [name for name in self._offered if name not in ready]
         return (*ready, "demo") if "demo" not in ready else tuple(ready)
 
-    def without_key(self) -> Sequence[str]:
-        """Providers that are known and could be asked if they had a key."""
-        return [name for name in PRESETS if not self.has_credential(name)]
+    def without_key(self) -> Mapping[str, Sequence[str]]:
+        """Providers that could be asked if they had a key, each with the variables for one."""
+        return {name: one.env for name, one in PRESETS.items() if not self.has_credential(name)}
 
     def default_ref(self, env: Mapping[str, str] | None = None) -> str:
         """The model to use when none was named: a key's, a local Ollama's, or the demo."""

@@ -181,6 +181,8 @@ class Terminal(App[int]):
             if known is not None:
                 self.desk.story.model = self.wish.model or known.model
                 self.desk.story.mode = self.wish.mode or known.mode
+        if told := await self.link.unused_keys(self.desk.story.model):
+            self.say(told, "warning")
         self.changed()
 
     # --- drawing ---

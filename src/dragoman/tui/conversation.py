@@ -350,14 +350,15 @@ class Conversation(Widget, can_focus=False):
 
     def _line(self, y: int, selection: Selection | None) -> Strip:
         row = self.top + y
-        strip = self._strip(row, selection) if row < self.total else self._greeting(y)
+        strip = self._strip(row, selection) if row < self.total else self._greeting(row - self.total)
         if self.follow and not self._dragging:
             return strip
         width = self._across
         return Strip([*strip.crop(0, width - 1), self._bar(y)], width)
 
     def _greeting(self, y: int) -> Strip:
-        if not self._true and y < len(self.welcome):
+        """A line of the welcome: below what the terminal itself said before anything happened."""
+        if y < len(self.welcome) and all(map(_is_word, self.story.pieces)):
             return self._painted(strip_of(self.welcome[y].shown))
         return Strip.blank(self._across, _NOTHING)
 
@@ -420,6 +421,11 @@ class Conversation(Widget, can_focus=False):
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()
+
+
+def _is_word(piece: Piece) -> bool:
+    """Whether it is a line of the terminal's own, of which a newcomer learns nothing to type."""
+    return piece.kind == "note" and "\n" not in piece.text
 
 
 def _same(old: list[Row], new: list[Row]) -> int:

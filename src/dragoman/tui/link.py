@@ -9,12 +9,14 @@ from typing import TypeVar
 
 from dragoman.client.address import socket_path
 from dragoman.client.host import HostClient, connect
+from dragoman.client.keys import only_here
 from dragoman.client.launch import launch, log_path, said_before, unsaid, words_since
 from dragoman.client.problems import ConnectionGone, NotRunning
 from dragoman.engine.events import Event
 from dragoman.engine.faults import Fault
 
 T = TypeVar("T")
+_DEMO = "demo/demo"
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 _PATIENCE = 3.0  # seconds in which somebody else may bring a daemon back that went away
@@ -38,6 +40,7 @@ class ScreenLink:
         self._wanted = False
         self._host: HostClient | None = None
         self._losses = 0
+        self._looked_for_keys = False
 
     @property
     def host(self) -> HostClient:
@@ -51,6 +54,14 @@ class ScreenLink:
         while self._host is None:
             await self._up.wait()
         return self._host
+
+    async def unused_keys(self, model: str) -> str:
+        """What to say, once, where the demo answers though this shell has a key for a model."""
+        if model != _DEMO or self._looked_for_keys:
+            return ""
+        self._looked_for_keys = True
+        host = await self.ready()
+        return only_here(await host.key_variables(), os.environ)
 
     def want(self) -> None:
         """Somebody has work for a daemon: one that was stopped is started again."""

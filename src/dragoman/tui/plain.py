@@ -111,6 +111,8 @@ class PlainScreen:
         elif wish.newest and (newest := await self.desk.newest()):
             await self.desk.open(newest)
         self._say(f"dragoman in {self.desk.cwd}. /help tells the commands.")
+        if told := await self.link.unused_keys(await self._model()):
+            self._say(f"note: {told}")
         if self.desk.session:
             entries = many(len(self.desk.story.pieces), "entry", "entries")
             self._say(f"session {self.desk.session[:8]}, {entries}")
@@ -120,6 +122,14 @@ class PlainScreen:
             await self.typed("/sessions")
         if wish.prompt:
             await self.typed(wish.prompt)
+
+    async def _model(self) -> str:
+        """The model of the session, or of the one that begins next."""
+        if self.desk.session or self.wish.model:
+            return self.desk.story.model or self.wish.model
+        rows = await self.link.host.agents()
+        named = [one for one in rows if one.alias == self.wish.agent] or rows
+        return named[0].model if named else ""
 
     async def typed(self, text: str) -> bool:
         """Act on one line; False ends the conversation."""

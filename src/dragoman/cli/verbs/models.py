@@ -1,6 +1,9 @@
 """`dragoman models`: the models that can be used."""
 
+import os
 import sys
+
+from dragoman.client.keys import only_here
 
 from .. import reach, say
 from ..parse import Args
@@ -17,6 +20,8 @@ def run(args: Args) -> int:
     say.table(headers, rows, spare=("can", "output", "$ in", "$ out", "context"), empty=empty)
     if lacking := found.get("without_key"):
         say.err(say.style(f"without a key: {', '.join(lacking)}", "dim", stream=sys.stderr))
+    if told := only_here(found.get("key_variables", {}), os.environ):
+        say.warn(f"{told}.")
     return 0
 
 

@@ -170,6 +170,7 @@ class Agents(msgspec.Struct, frozen=True):
 class Models(msgspec.Struct, frozen=True):
     models: list[ModelRow]
     without_key: list[str] = []  # providers that nothing can be asked of, for want of a key
+    key_variables: dict[str, list[str]] = {}  # of those: where the host looks for one at its start
 
 
 class Commands(msgspec.Struct, frozen=True):

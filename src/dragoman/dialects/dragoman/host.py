@@ -109,8 +109,8 @@ def models(conn: "Caller", params: Models) -> answers.Models:
         answers.ModelRow(model.ref, msgspec.to_builtins(model))
         for model in conn.door.models(params.provider)
     ]
-    lacking = conn.door.facts.without_key() if params.provider is None else []
-    return answers.Models(rows, list(lacking))
+    lacking = conn.door.facts.without_key() if params.provider is None else {}
+    return answers.Models(rows, list(lacking), {name: [*env] for name, env in lacking.items()})
 
 
 async def commands(conn: "Caller", params: Folder) -> answers.Commands:
