@@ -349,3 +349,58 @@ async def test_what_could_not_be_run_is_not_put_off_for_longer_when_the_clock_is
         del table._broke[made.id]
         pass_time(door, table, 6_000)
         await ran(table, made.id)
+
+
+async def test_a_clock_that_goes_back_while_the_disk_is_full_ends_no_schedule():
+    class Full(MemoryStore):
+        full = False
+
+        async def put(self, space, key, value):
+            if self.full:
+                raise StoreFailed("The disk is full: nothing was saved.")
+            await super().put(space, key, value)
+
+    store = Full()
+    door = door_of(store=store, now=1_000_000_000)
+    async with kept(door) as table:
+        made = await table.add(job())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        store.full = True
+        pass_time(door, table, -900_000_000)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        store.full = False
+        table._changed.set()
+        await is_next(table, made.id, 100_060_000)
+
+
+async def test_a_daemon_whose_store_is_away_at_its_start_loads_its_schedules_later(monkeypatch):
+    from types import SimpleNamespace
+
+    from dragoman.daemon import main
+
+    class Away(MemoryStore):
+        away = 2
+
+        async def pairs(self, space):
+            if self.away:
+                self.away -= 1
+                raise StoreFailed("The database cannot be reached.")
+            return await super().pairs(space)
+
+    store = MemoryStore()
+    made = await Timetable(door_of(store=store)).add(job())
+    away = Away()
+    await away.put(module.JOBS, made.id, (await store.pairs(module.JOBS))[0][1])
+    door = door_of(store=away)
+    daemon = object.__new__(main.Daemon)
+    daemon._schedules, daemon._tasks = None, []
+    daemon.composed = SimpleNamespace(node=None, door=door, host=host_of(door))
+    monkeypatch.setattr(main, "_SCHEDULES_AGAIN", 0.0)
+    with pytest.raises(StoreFailed):  # whoever asks meanwhile is told
+        await daemon._timetable()
+    await daemon._keep_schedules()
+    assert [one.id for one in (await daemon._timetable()).list()] == [made.id]
+    assert len(daemon._tasks) == 1  # which runs them
+    await host_of(door).stop(0.0)

@@ -12,7 +12,7 @@ from tests.store.making import make_batch, make_info
 
 from dragoman.engine.faults import BadInput, Fault, StoreFailed
 from dragoman.host.database import examine
-from dragoman.store.postgres import PostgresStore
+from dragoman.store.postgres import PostgresStore, writer
 from dragoman.store.postgres.address import place_of, read_address
 from dragoman.store.postgres.link import PostgresLink
 from dragoman.testing.postgres import Server
@@ -143,23 +143,37 @@ async def test_an_isolation_that_the_database_prefers_costs_no_append(postgres: 
         await store.close()
 
 
-async def test_a_database_that_can_only_be_read_is_told_and_waited_for(postgres: Server) -> None:
+async def test_a_database_that_can_only_be_read_is_told_and_waited_for(
+    postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = await new_database(postgres)
     store = await PostgresStore.open(url, wait=100.0)
     await store.create(make_info("s"), "me")
     name = url.partition("?")[0].rpartition("/")[2]
     other = await asyncpg.connect(url)
-    stalled = asyncio.Event()
-    store.writer.on_stall = lambda why: stalled.set() if "only be read" in why else None
+    told: list[str] = []
+    store.writer.on_stall = told.append
+    connect, tries, enough = store.link.connect, 0, asyncio.Event()
+
+    async def counted() -> Any:
+        nonlocal tries
+        tries += 1
+        if tries > 2 * writer.TRIES:  # no number of connections is too much
+            enough.set()
+        return await connect()
+
+    monkeypatch.setattr(store.link, "connect", counted)
+    monkeypatch.setattr(writer, "BACK_OFF", (0.01,))
     await other.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     await other.execute("SELECT pg_terminate_backend($1)".replace(
         "$1", str(store.writer._connection.get_server_pid())))  # type: ignore[union-attr]  # fmt: skip
     posted = store.post(make_batch("s", 1, 1))
-    await asyncio.wait_for(stalled.wait(), 60)
+    await asyncio.wait_for(enough.wait(), 60)
     assert not posted.done() and "only be read" in store.problem
     await other.execute("SET default_transaction_read_only = off")
     await other.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
     assert await asyncio.wait_for(posted, 60) > 0 and store.problem == ""
+    assert len(told) == 2 and told[-1] == ""  # when it went, and when it was back
     await other.close()
     await store.close()
 

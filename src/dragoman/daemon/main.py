@@ -44,6 +44,7 @@ _TAKE_UP_SECONDS = 5.0
 _FOLLOW_SECONDS = 1.0
 _MOST_SPARE = 64  # sessions in memory that nobody watches; the others are in the store
 _IDLE_SECONDS = 900.0
+_SCHEDULES_AGAIN = 5.0
 _GRACE_SECONDS = 5.0
 _FAREWELL_SECONDS = 1.0
 _EPHEMERAL_SECONDS = 1.0
@@ -99,9 +100,20 @@ class Daemon:
 
     async def _timetable(self) -> Any:
         """The schedules; loaded when they are first asked for, or right after the start."""
-        if self._schedules is None:
-            self._schedules = asyncio.ensure_future(self._load_schedules())
-        return await asyncio.shield(self._schedules)
+        loading = self._schedules
+        if loading is None or loading.done() and (loading.cancelled() or loading.exception()):
+            loading = self._schedules = asyncio.ensure_future(self._load_schedules())
+        return await asyncio.shield(loading)
+
+    async def _keep_schedules(self) -> None:
+        """Have them run, also when the store cannot be read just now."""
+        while True:
+            try:
+                await self._timetable()
+                return
+            except Fault as fault:
+                log.error("the schedules could not be loaded", problem=str(fault))
+            await asyncio.sleep(_SCHEDULES_AGAIN)  # nothing tells when the store is back
 
     async def _load_schedules(self) -> object:
         from dragoman.schedules.timetable import Timetable
@@ -109,7 +121,7 @@ class Daemon:
         node = self.composed.node
         timetable = Timetable(self.composed.door, node.desk.store.node if node else None)
         await timetable.load()
-        self._tasks.append(asyncio.ensure_future(timetable.keep()))
+        self._tasks.append(self.composed.host.spawn(timetable.keep()))
         return timetable
 
     def _explain(self, key: str) -> Any:
@@ -152,13 +164,13 @@ class Daemon:
         if self.composed.settings.telemetry.enabled:
             await self._trace()
         tidy = keep_tidy(self.composed.places.data_dir)
-        works = [self._watch_file(), self._sweep(), self._settle(), tidy, self._timetable()]
+        works = [self._watch_file(), self._sweep(), self._settle(), tidy, self._keep_schedules()]
         if self.composed.node is None:  # which looks for what dead nodes left by itself
             works += (self._take_up(), self._follow())
-        for work in works:
-            self._tasks.append(asyncio.ensure_future(work))
         if self.ephemeral:
-            self._tasks.append(asyncio.ensure_future(self._leave_when_alone()))
+            works.append(self._leave_when_alone())
+        for work in works:
+            self._tasks.append(self.composed.host.spawn(work))  # which tells when one breaks
 
     async def _trace(self) -> None:
         """Follow `[telemetry]`, which is loaded when it is first switched on."""

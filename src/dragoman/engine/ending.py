@@ -15,7 +15,7 @@ import msgspec
 from . import events as ev
 from .content import Text, Thinking, text_of
 from .faults import Fault, sort_of
-from .ports import Store, TurnResult
+from .ports import Store, TurnResult, row_of
 from .state import State
 from .work import Draft, Underway
 
@@ -251,14 +251,8 @@ async def found(store: Store, state: State) -> Sequence[ev.Kept]:
     """The message that a process which ended had shown of the session's open turn."""
     if not state.turn:
         return ()
-    raw = await store.get(DRAFTS, state.id)
-    if raw is None:
-        return ()
-    try:
-        note = msgspec.json.decode(raw, type=Note)
-    except msgspec.DecodeError:
-        return ()  # of another version
-    if note.turn != state.turn or note.steps != state.steps:
+    note = row_of(await store.get(DRAFTS, state.id), Note)
+    if note is None or note.turn != state.turn or note.steps != state.steps:
         return ()
     return [
         ev.Spoke(note.turn, note.step, note.content, "aborted", model=state.model, error="cut off")

@@ -60,7 +60,7 @@ async def whole(store: Store, session_id: str) -> Sequence[Message]:
     while True:
         page = await store.entries(session_id, state.seq, _PAGE)
         for entry in page:
-            body = ev.decode_body(entry.body)
+            body = body_of(session_id, entry)
             before = state.messages[compacted:]
             state.apply(body, entry.at)
             if isinstance(body, ev.Compacted):

@@ -15,6 +15,7 @@ from .events import Settled, Who, already
 from .faults import AlreadySettled, Fault, InUse
 from .host import Host
 from .ids import token
+from .ports import row_of
 from .refusal import CarriedFault, fault_of, refusal_of
 from .session import Session
 
@@ -62,7 +63,7 @@ async def answered(host: Host, letter: Letter) -> Settled:
     try:
         async with asyncio.timeout(HOLDS_SECONDS):
             while True:
-                seen = _read(await store.get(LETTERS, key)) or letter
+                seen = row_of(await store.get(LETTERS, key), Letter) or letter
                 if seen.settled is not None:
                     return seen.settled
                 if seen.refusal is not None:
@@ -100,14 +101,6 @@ async def _has_writer(host: Host, session_id: str) -> bool:
     return bool(owner) and owner != host.owner and host.is_alive(owner or "")
 
 
-def _read(data: bytes | None) -> Letter | None:
-    """A letter; None: there is none, or one of another version."""
-    try:
-        return None if data is None else msgspec.json.decode(data, type=Letter)
-    except msgspec.DecodeError:
-        return None
-
-
 class Letters:
     """Reads the letters to one process, while it has questions open and for a little longer."""
 
@@ -139,7 +132,7 @@ class Letters:
         store = self._host.store
         try:
             for key, data in await store.pairs(LETTERS):
-                letter = _read(data)
+                letter = row_of(data, Letter)
                 age = self._host.clock.now_ms() - letter.at if letter is not None else 0
                 if letter is None or age > HOLDS_SECONDS * 1000:
                     await store.put(LETTERS, key, None)

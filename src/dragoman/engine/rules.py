@@ -14,9 +14,9 @@ import msgspec
 
 from .ask import LASTS, Access, Ask, Lasts, Rule, Scope, Seen, Who
 from .content import ToolCall
-from .faults import BadInput, TooMany, UnknownRule
+from .faults import BadInput, StoreFailed, TooMany, UnknownRule
 from .ids import token
-from .ports import Clock, Judgement, Reach, Store
+from .ports import Clock, Judgement, Reach, Store, row_of
 from .state import State
 from .visible import on_a_line
 
@@ -24,6 +24,7 @@ Place = tuple[str, Access]  # a canonical path, and what is done there
 _SPACE = "rules"
 SHELLS = frozenset({"bash", "shell"})
 _MOST = 2_000  # rules that are kept
+_UNREADABLE = "what cannot be read: it is damaged, or a newer version wrote it"
 _FRESH = 1.0  # seconds for which it is believed that no rule denies anything
 
 
@@ -109,10 +110,8 @@ class Rules:
         return self._denies
 
     async def all(self) -> list[Rule]:
-        """Every rule, oldest first."""
-        found = [
-            msgspec.json.decode(value, type=Rule) for _, value in await self._store.pairs(_SPACE)
-        ]
+        """Every rule, oldest first; one that cannot be read is there to be withdrawn."""
+        found = [_read(key, value) for key, value in await self._store.pairs(_SPACE)]
         self._denies = any(rule.deny for rule in found)
         self._looked = self._clock.monotonic()
         return sorted(found, key=lambda rule: (rule.at, rule.id))
@@ -159,17 +158,29 @@ class Rules:
         if data is None:
             raise UnknownRule(f"rule not found: {rule_id}", "List them: dragoman approvals rules.")
         await self._store.put(_SPACE, rule_id, None)
-        return msgspec.json.decode(data, type=Rule)
+        return _read(rule_id, data)
 
     async def forget(self, session_id: str) -> None:
         """A session is gone, and with it what was remembered for it."""
-        for rule in await self.all():
+        for key, value in await self._store.pairs(_SPACE):
+            rule = _read(key, value)
             if rule.session == session_id:
                 await self._store.put(_SPACE, rule.id, None)
 
     async def about(self, call: ToolCall, judgement: Judgement, state: State) -> Sequence[Rule]:
-        """The rules that decide about a call: one that denies it, or those that allow all of it."""
-        reaching = [rule for rule in await self.all() if reaches(rule, state)]
+        """The rules that decide about a call: one that denies it, or those that allow all of it.
+
+        Raises StoreFailed for one that cannot be read.
+        """
+        found = await self.all()
+        for rule in found:
+            if rule.words == _UNREADABLE:
+                raise StoreFailed(
+                    f"The remembered answer {rule.id} cannot be read, so nobody knows what it"
+                    " denies.",
+                    f"Withdraw it: dragoman approvals rules remove {rule.id}",
+                )
+        reaching = [rule for rule in found if reaches(rule, state)]
         if not reaching:
             return ()
         args = hash_of(call.args)
@@ -179,6 +190,11 @@ class Rules:
         if judgement.firm:
             return ()
         return _allowing([rule for rule in reaching if not rule.deny], call, judgement, args)
+
+
+def _read(id: str, data: bytes) -> Rule:
+    """A rule as it was kept; of one that cannot be read only the id is known."""
+    return row_of(data, Rule) or Rule(id, "tool", "", _UNREADABLE, "agent", "", deny=True)
 
 
 def _allowing(

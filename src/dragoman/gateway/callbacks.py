@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.engine.events import Event
+from dragoman.engine.ports import row_of
 from dragoman.holding import Holder
 from dragoman.observe.log import get_log
 
@@ -65,9 +66,9 @@ class Callback(Holder):
             watch.close()
 
     async def _start(self) -> int:
-        raw = await self._gate.door.shelf.get(SPACE, self.name)
-        if raw is not None:
-            return int(raw)
+        place = row_of(await self._gate.door.shelf.get(SPACE, self.name), int)
+        if place is not None:
+            return place
         newest = await self._gate.door.newest()  # a new address is not told the past
         await self._keep(newest)
         return newest

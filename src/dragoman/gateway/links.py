@@ -14,7 +14,7 @@ from time import time
 
 import msgspec
 
-from dragoman.engine.ports import AskRow, Shelf
+from dragoman.engine.ports import AskRow, Shelf, row_of
 from dragoman.holding import Holder
 
 from .http import Refusal
@@ -60,7 +60,7 @@ class Links(Holder):
         _, until, once, _ = _parts(text)
         now = int(time())
         for key, raw in await self._shelf.pairs(USED):
-            if int(raw) < now:
+            if (row_of(raw, int) or now) < now:
                 await self._shelf.put(USED, key, None)
         await self._shelf.put(USED, once, str(until).encode())
 

@@ -17,6 +17,7 @@ import msgspec
 
 from dragoman.engine.events import Asked, Event, Who
 from dragoman.engine.faults import Fault
+from dragoman.engine.ports import row_of
 from dragoman.engine.visible import brief
 from dragoman.holding import Holder
 from dragoman.observe.extras import adding
@@ -168,7 +169,8 @@ class Pusher(Holder):
 
     async def browsers(self) -> list[Subscription]:
         rows = await self._gate.door.shelf.pairs(SPACE)
-        return [msgspec.json.decode(raw, type=Subscription) for _, raw in rows]
+        found = (row_of(raw, Subscription) for _, raw in rows)
+        return [one for one in found if one is not None]
 
     async def join(self, browser: Subscription) -> None:
         await self._gate.door.shelf.put(

@@ -13,7 +13,7 @@ from time import time
 
 import msgspec
 
-from dragoman.engine.ports import Shelf
+from dragoman.engine.ports import Shelf, row_of
 
 TOKENS = "tokens"
 CODES = "pairing"
@@ -22,6 +22,7 @@ LINK_SECONDS = 120
 _LINK = "link_"
 _SLACK = 60  # seconds by which clocks are set right now and then
 _ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789"  # nothing that looks like something else
+_UNREADABLE = "(cannot be read)"
 _ID = 12  # characters of an id: tok_ and eight hexadecimal digits
 
 
@@ -56,10 +57,6 @@ class Code(msgspec.Struct, frozen=True):
         return self.made_at - _SLACK <= int(time()) <= self.expires_at
 
 
-_row = msgspec.json.Decoder(TokenRow)
-_code = msgspec.json.Decoder(Code)
-
-
 def _hash(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
@@ -78,16 +75,17 @@ async def find_token(shelf: Shelf, text: str) -> Token | None:
     id, secret = text[:_ID], text[_ID + 1 :]
     if len(text) > 200 or not id.startswith("tok_") or text[_ID : _ID + 1] != "_":
         return None
-    raw = await shelf.get(TOKENS, id)
-    row = _row.decode(raw) if raw is not None else TokenRow("", "", 0)
+    kept = row_of(await shelf.get(TOKENS, id), TokenRow)
+    row = kept or TokenRow("", "", 0)
     same = hmac.compare_digest(_hash(secret), row.hash)
-    return Token(id, row.name, row.created_at, row.kind) if raw is not None and same else None
+    return Token(id, row.name, row.created_at, row.kind) if kept is not None and same else None
 
 
 async def list_tokens(shelf: Shelf) -> list[Token]:
+    """Every token; one that cannot be read lets nobody in, and is listed to be revoked."""
     found = []
     for id, raw in await shelf.pairs(TOKENS):
-        row = _row.decode(raw)
+        row = row_of(raw, TokenRow) or TokenRow("", _UNREADABLE, 0)
         found.append(Token(id, row.name, row.created_at, row.kind))
     return sorted(found, key=lambda token: (token.created_at, token.id))
 
@@ -117,15 +115,16 @@ async def new_link(shelf: Shelf, seconds: int = LINK_SECONDS) -> str:
 async def _keep(shelf: Shelf, text: str, seconds: int) -> None:
     now = int(time())
     for key, raw in await shelf.pairs(CODES):
-        if not _code.decode(raw).holds():
+        code = row_of(raw, Code)
+        if code is None or not code.holds():
             await shelf.put(CODES, key, None)
     await shelf.put(CODES, _hash(text), msgspec.json.encode(Code(now + seconds, now)))
 
 
 async def is_code(shelf: Shelf, text: str) -> bool:
     """Whether a code still works; it is not used up."""
-    raw = await shelf.get(CODES, _hash(_plain(text)))
-    return raw is not None and _code.decode(raw).holds()
+    code = row_of(await shelf.get(CODES, _hash(_plain(text))), Code)
+    return code is not None and code.holds()
 
 
 async def use_code(shelf: Shelf, text: str) -> bool:
@@ -135,7 +134,8 @@ async def use_code(shelf: Shelf, text: str) -> bool:
     if raw is None:
         return False
     await shelf.put(CODES, key, None)
-    return _code.decode(raw).holds()
+    code = row_of(raw, Code)
+    return code is not None and code.holds()
 
 
 def _plain(text: str) -> str:

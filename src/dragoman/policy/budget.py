@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 
 from dragoman.engine.faults import Refused
-from dragoman.engine.ports import Clock, Store
+from dragoman.engine.ports import Clock, Store, row_of
 from dragoman.holding import Holder
 
 _SPACE = "budget"
@@ -147,7 +147,9 @@ class Budgets(Holder):
         self._others = {}
         for key, value in await self._store.pairs(_SPACE):
             alias, _, owner = key.partition("\n")
-            used = msgspec.json.decode(value, type=Used)
+            used = row_of(value, Used)
+            if used is None:
+                continue  # what it counted is over in a day
             moved = used.trim(minute)
             if moved:
                 await self._store.put(_SPACE, key, msgspec.json.encode(used))

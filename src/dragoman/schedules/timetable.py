@@ -13,6 +13,7 @@ from dragoman.engine.events import Who
 from dragoman.engine.faults import BadInput, Fault, GoesOn, StoreFailed, WrongState, no_agent
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ids import token
+from dragoman.engine.ports import row_of
 from dragoman.engine.ports.schedules import Job, Run, When
 from dragoman.engine.traits import Trait
 from dragoman.observe.log import get_log
@@ -137,7 +138,12 @@ class Timetable:
         del self._jobs[job.id]
         self._writes += 1
         shelf = self._door.shelf
-        await shelf.put(JOBS, job.id, None)
+        try:
+            await shelf.put(JOBS, job.id, None)
+        except Fault:  # it is still kept, and would be back after a start
+            self._jobs.setdefault(job.id, job)
+            self._changed.set()
+            raise
         self._elsewhere.pop(job.id, None)
         for number in self._numbers.pop(job.id, ()):
             await shelf.put(RUNS, _key(job.id, number), None)
@@ -149,9 +155,9 @@ class Timetable:
         await self._count(job.id)
         found = []
         for number in reversed(self._numbers.get(job.id, [])[-max(1, limit) :]):
-            data = await self._door.shelf.get(RUNS, _key(job.id, number))
-            if data is not None:
-                found.append(msgspec.json.decode(data, type=Run))
+            run = row_of(await self._door.shelf.get(RUNS, _key(job.id, number)), Run)
+            if run is not None:
+                found.append(run)
         return found
 
     async def trigger(self, job_id: str) -> Run:
@@ -165,7 +171,10 @@ class Timetable:
         """Take up what was kept; a time that passed is made up for, an interval is not."""
         shelf, now = self._door.shelf, self._door.now_ms()
         for key, data in await shelf.pairs(JOBS):
-            job = msgspec.json.decode(data, type=Job)
+            job = row_of(data, Job)
+            if job is None:
+                log.error("a schedule cannot be read, and is left out", job=key)
+                continue
             if self._place is not None and job.node != self._node:
                 self._jobs[key] = job  # others may be running it
                 continue
@@ -177,8 +186,8 @@ class Timetable:
         for key, data in await shelf.pairs(RUNS):
             job_id, _, number = key.partition(":")
             self._numbers.setdefault(job_id, []).append(int(number))
-            run = msgspec.json.decode(data, type=Run)
-            if run.finished_at is not None or run.node != self._node:
+            run = row_of(data, Run)
+            if run is None or run.finished_at is not None or run.node != self._node:
                 continue  # else its process died; the turn itself is the host's affair
             once = self._jobs.get(job_id)
             if once is not None and once.when.at and self._place is None:
@@ -198,8 +207,15 @@ class Timetable:
                 await self._look_again()
             now = self._door.now_ms()
             if now < before:
-                await self._clock_set_back(now)
-            before = now
+                try:
+                    await self._clock_set_back(now)
+                except Fault as fault:  # tried again: what is due runs all the same
+                    log.error("a schedule could not be brought near", problem=str(fault))
+                    now = self._door.now_ms()
+                else:
+                    before = now
+            else:
+                before = now
             due = [job for job in self._jobs.values() if self._is_due(job, now)]
             for job in due:
                 self._begin(job, job.next_run)
@@ -220,6 +236,8 @@ class Timetable:
         """Bring near again what the clock of before has put far away."""
         for job in tuple(self._jobs.values()):
             near = _in_reach(job, now)
+            if self._jobs.get(job.id) is not job:
+                continue  # it was changed or removed while another was stored
             if near is not job and (self._place is None or job.node == self._node):
                 await self._set(near)
 
@@ -238,8 +256,9 @@ class Timetable:
                 self._numbers.pop(key, None)
                 self._elsewhere.pop(key, None)
         for key, data in found.items():
-            if key not in self._running:
-                self._jobs[key] = msgspec.json.decode(data, type=Job)
+            job = row_of(data, Job)
+            if job is not None and key not in self._running:
+                self._jobs[key] = job
 
     async def _count(self, job_id: str) -> None:
         """The runs that are remembered of a job, also those of other nodes."""

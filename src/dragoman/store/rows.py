@@ -9,7 +9,7 @@ import msgspec
 from dragoman.engine.events import Ask, Settled
 from dragoman.engine.faults import BadInput
 from dragoman.engine.info import SessionInfo, plain_model
-from dragoman.engine.ports import AskRow, Entry
+from dragoman.engine.ports import AskRow, Entry, row_of
 
 from .old_extra import OLD, regrouped, renewed
 
@@ -159,10 +159,12 @@ def sorted_out(extra: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any], d
     return columns, rest, texts
 
 
-def ask_of(row: Sequence[Any]) -> AskRow:
-    """An approval from (ask, settled, settled_at)."""
-    ask, settled, settled_at = row
-    return AskRow(_decode(Ask, ask), settled and _decode(Settled, settled), settled_at)
+def ask_of(row: Sequence[Any]) -> AskRow | None:
+    """An approval from (ask, settled, settled_at); None: it cannot be read, and hides no other."""
+    ask, settled = row_of(row[0], Ask), row_of(row[1], Settled)
+    if ask is None or row[1] is not None and settled is None:
+        return None
+    return AskRow(ask, settled, row[2])
 
 
 def settled_of(data: bytes) -> Settled:

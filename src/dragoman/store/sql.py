@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dragoman.engine.faults import StoreFailed
 from dragoman.engine.info import SessionInfo
 from dragoman.engine.ports import AskRow
 
@@ -67,11 +68,18 @@ class SqlStore(ABC):
         where = f"WHERE {' AND '.join(terms)}" if terms else ""
         values = () if session is None else (session,)
         rows = await self.rows(f"{ASKS} {where} ORDER BY at, num", *values)
-        return [ask_of(row) for row in rows]
+        found = (ask_of(row) for row in rows)
+        return [row for row in found if row is not None]
 
     async def ask(self, ask_id: str) -> AskRow | None:
         rows = await self.rows(f"{ASKS} WHERE id = $1", ask_id)
-        return ask_of(rows[0]) if rows else None
+        found = ask_of(rows[0]) if rows else None
+        if rows and found is None:
+            raise StoreFailed(
+                f"Question {ask_id} cannot be read: it is damaged, or a newer version wrote it.",
+                "Stop its turn: dragoman sessions cancel ID",
+            )
+        return found
 
     async def get(self, space: str, key: str) -> bytes | None:
         rows = await self.rows("SELECT value FROM kv WHERE space = $1 AND key = $2", space, key)

@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman.engine.faults import Fault, TooMany, stopping
 from dragoman.engine.hooks import Block, HookContext, Outgoing
+from dragoman.engine.ports import row_of
 from dragoman.observe.log import get_log
 from dragoman.wire.codec import encode
 
@@ -86,7 +87,7 @@ class Outbox:
             return
         rows = sorted(await shelf.pairs(self._space))
         for old, raw in rows[: max(0, len(rows) + 1 - MOST)]:
-            await self._drop(old, _read(raw), "too many messages wait")
+            await self._drop(old, row_of(raw, Waiting), "too many messages wait")
         await self._put(key, waiting)
         owner = self._owner(waiting.data)
         if owner is not None and owner.ready:  # it came while this was stored
@@ -126,7 +127,7 @@ class Outbox:
             while self._giving[app]:
                 self._giving[app] = False
                 for key, raw in sorted(await self._door.shelf.pairs(self._space)):
-                    waiting = _read(raw)
+                    waiting = row_of(raw, Waiting)
                     if waiting is None or self._desk.now() - waiting.at > LONGEST_MS:
                         await self._drop(key, waiting, "no app took it in time")
                         continue
@@ -192,10 +193,3 @@ class Outbox:
             await self._door.note(context.session, level, title, said)
         except Fault as fault:  # its session may be gone by now
             log.warning("dispatch not noted", session=context.session, problem=str(fault))
-
-
-def _read(raw: bytes) -> Waiting | None:
-    try:
-        return msgspec.json.decode(raw, type=Waiting)
-    except msgspec.DecodeError:
-        return None  # of another version

@@ -32,6 +32,7 @@ from .store import Clock as Clock
 from .store import Entry as Entry
 from .store import Shelf as Shelf
 from .store import Store as Store
+from .store import row_of as row_of
 from .tools import Answer as Answer
 from .tools import Files as Files
 from .tools import Judgement as Judgement

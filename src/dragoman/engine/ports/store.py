@@ -1,7 +1,7 @@
 """The store, and the clock."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -10,6 +10,8 @@ from ..info import Page, SessionInfo, SessionQuery
 
 if TYPE_CHECKING:
     import asyncio
+
+T = TypeVar("T")
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -51,6 +53,17 @@ class Shelf(Protocol):
     async def get(self, space: str, key: str) -> bytes | None: ...
 
     async def pairs(self, space: str) -> Sequence[tuple[str, bytes]]: ...
+
+
+def row_of(data: bytes | None, kind: type[T]) -> T | None:
+    """A small value of a shelf, written as JSON; one that cannot be read hides no other.
+
+    None: there is none, it is damaged, or a version wrote it that says more than we know.
+    """
+    try:
+        return None if data is None else msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 class Store(Shelf, Protocol):

@@ -81,7 +81,9 @@ class PostgresLink:
         said = (str(error).partition("\n")[0] or type(error).__name__).rstrip(".")
         if isinstance(error, TimeoutError):
             said = "it did not answer in time"
-        if isinstance(error, asyncpg.InternalClientError):
+        if isinstance(error, asyncpg.InternalClientError | asyncpg.InterfaceError) and is_lost(
+            error
+        ):
             said = "the connection was closed"
         if isinstance(error, asyncpg.DataError | OverflowError | UnicodeEncodeError):
             return BadInput(f"This cannot be stored: {said}.")

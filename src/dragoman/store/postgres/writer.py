@@ -323,7 +323,7 @@ class Writer:
             if self._closing and not self._jobs:
                 return False
             try:
-                self._use(await self._link.connect())
+                self._use(await self._connect())
             except Exception as error:
                 self._stall(error)
                 pause = BACK_OFF[min(tries, len(BACK_OFF) - 1)]
@@ -336,6 +336,18 @@ class Writer:
                 self.stalled = ""
                 self.on_stall("")
             return True
+
+    async def _connect(self) -> "Connection[Any]":
+        """A connection that takes changes: after a failover one to a standby may come first."""
+        connection = await self._link.connect()
+        try:
+            if await connection.fetchval("SHOW transaction_read_only") == "off":
+                return connection
+        except BaseException:
+            await discard(connection)
+            raise
+        await discard(connection)
+        raise driver().ReadOnlySQLTransactionError("it takes no changes now")
 
     def _give_up(self, seconds: float, fault: Fault) -> bool:
         """Refuse what has waited so long; True: something has."""

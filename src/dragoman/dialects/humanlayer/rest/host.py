@@ -10,6 +10,7 @@ import msgspec
 
 from dragoman.engine.events import Event
 from dragoman.engine.info import SessionQuery, each_session
+from dragoman.engine.ports import row_of
 from dragoman.holding import Holder
 
 from ..speak import Subscribed, filter_of
@@ -84,9 +85,9 @@ async def config_status(asked: Asked) -> shapes.ConfigStatus:
 
 
 async def user_settings(asked: Asked) -> shapes.UserSettings:
-    found = await asked.desk.door.shelf.get(*_SETTINGS)
-    if found:
-        return msgspec.json.decode(found, type=shapes.UserSettings)
+    found = row_of(await asked.desk.door.shelf.get(*_SETTINGS), shapes.UserSettings)
+    if found is not None:
+        return found
     now = seconds(asked.desk.door.now_ms())
     return shapes.UserSettings(False, now, now)
 
