@@ -10,7 +10,10 @@ import os
 import signal
 import sys
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
 
 _LINUX = sys.platform == "linux"
 # The command of `fcntl` that sets a lock which belongs to an open file, not to the process.
@@ -42,6 +45,40 @@ def open_process(pid: int) -> int:
     fd = _called("syscall", _OPEN_PROCESS, pid, 0)
     os.set_inheritable(fd, False)
     return fd
+
+
+async def exited(process: "Process") -> int:
+    """Wait until this process has ended; its exit code.
+
+    `process.wait()` of some Pythons waits for the ends of its pipes, too, which whatever it left
+    behind may hold for as long as that runs.
+    """
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    if process.returncode is None and holds_processes():
+        try:
+            fd = open_process(process.pid)
+        except OSError:  # it is gone, or there is no room: look now and then
+            fd = -1
+        if fd >= 0:
+            gone = asyncio.Event()
+            loop.add_reader(fd, gone.set)
+            try:
+                await gone.wait()
+            finally:
+                loop.remove_reader(fd)
+                os.close(fd)
+    pause = 0.001  # until whoever reaps it has told the loop
+    while (code := process.returncode) is None:
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, 0.25)
+    return code
+
+
+def let_go(process: "Process") -> None:
+    """Close our ends of the pipes of a process that has ended, whoever has the others."""
+    process._transport.close()  # type: ignore[attr-defined]  # asyncio has no name for it
 
 
 def signal_process(fd: int, number: int) -> None:

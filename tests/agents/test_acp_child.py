@@ -3,6 +3,8 @@ process of three lines and a turn that notes.
 """
 
 import asyncio
+import os
+import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -26,6 +28,11 @@ for line in sys.stdin:
     if asked.get("method") == "initialize":
         answer = {"protocolVersion": %s, "agentCapabilities": %s}
         print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}), flush=True)
+    elif asked.get("method") == "leave":
+        import os, subprocess
+        left = subprocess.Popen(["sleep", "360"], start_new_session=True)
+        print(left.pid, file=sys.stderr, flush=True)
+        os._exit(3)
     elif asked.get("method") == "die":
         print("ANTHROPIC_API_KEY is missing", file=sys.stderr)
         sys.exit(3)
@@ -71,6 +78,18 @@ async def test_child_tells_a_refusal_with_the_way_in(child: Child) -> None:
     assert found.value.kind == "auth" and "Sign in" in found.value.hint
     plain = child.refusal("x", CallFailed(-32603, "broken", None))
     assert plain.kind == "server" and plain.hint == ""
+
+
+async def test_child_that_dies_is_missed_though_what_it_left_holds_its_output(child: Child) -> None:
+    with pytest.raises(ProviderFailed, match="ended with code 3") as failed:
+        async with asyncio.timeout(60):
+            await child.call("leave", {})
+    left = int(str(failed.value).split("It said: ")[1].split(".")[0])
+    try:
+        assert not child.alive
+        os.kill(left, 0)
+    finally:
+        os.kill(left, signal.SIGKILL)
 
 
 async def test_child_that_dies_says_its_last_words(child: Child) -> None:

@@ -104,6 +104,23 @@ async def test_stopping_asks_first_and_then_kills_the_whole_group(keep, tmp_path
     await until(lambda: not _is_alive(child))
 
 
+async def test_one_that_ended_is_seen_though_what_it_left_holds_its_output(keep, tmp_path):
+    mark = tmp_path / "left"
+    code = (
+        "import subprocess\n"
+        "left = subprocess.Popen(['sleep', '360'], start_new_session=True)\n"
+        f"open({str(mark)!r}, 'w').write(str(left.pid))\n"
+        "print('bye', flush=True)\n"
+        "raise SystemExit(3)\n"
+    )
+    keeper = keep(program(code, max_restarts=0))
+    try:
+        await reach(keeper, "crashed")
+        assert keeper.exit_code == 3 and _is_alive(int(mark.read_text()))
+    finally:
+        os.kill(int(mark.read_text()), signal.SIGKILL)
+
+
 def _is_alive(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/stat") as file:

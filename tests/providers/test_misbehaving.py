@@ -335,3 +335,34 @@ async def test_deltas_of_one_read_are_one_part(tls: tuple[str, str] | None) -> N
     assert seen.text == "".join(f"w{n} " for n in range(200)) and seen.stop == "tool_use"
     assert "".join(part.fragment for part in args) == '{"path":"x"}'
     assert len(texts) <= 4 and len(args) <= 2  # a read or two, not two hundred
+
+
+@pytest.mark.parametrize(
+    ("pieces", "said"),
+    [
+        ((rb"a \ud83d", rb"\ude00 b"), "a 😀 b"),  # cut between the halves of one character
+        ((rb"\ud83d", rb"\ude00\ud83d", rb"\ude00"), "😀😀"),
+        ((rb"\uD83D", rb"b"), "b"),
+        ((rb"a \ud83d b", rb"\ude00 c"), "a \ufffd b\ufffd c"),
+        ((rb"\\ud83d \ud83d\ude00 \ud83d", rb"\udE00"), "\\ud83d 😀 😀"),
+        (("€".encode()[:2], b"x"), "\ufffdx"),
+        ((b"caf\xe9",), "caf\ufffd"),
+    ],
+)
+async def test_half_a_character_does_not_cost_the_answer(
+    kind: str, pieces: tuple[bytes, ...], said: str
+) -> None:
+    made, stream = STREAMS[kind]
+    shape = next(one for one in stream.split(b"\n\n") if "naïve".encode() in one)
+    texts = [shape.replace("naïve".encode(), piece) for piece in pieces]
+    before, after = stream.split(shape)[0], stream.split(b'"ok"')[1].split(b"\n\n", 1)[1]
+    whole = before + b"\n\n".join(texts) + b"\n\n" + after
+    seen = await ask(Played(([STREAM, chunked(whole)], "next")), None, made())
+    assert seen.failure is None and seen.text == said and seen.stop == "end_turn"
+
+
+async def test_what_is_no_json_at_all_still_costs_it() -> None:
+    text = sse(chat_delta(content="a")) + b'data: {"choices": "\\ud83d" oops\n\n'
+    seen = await ask(Played(([STREAM, chunked(text)], "next")), None, OpenAIChat())
+    assert seen.failure is not None and "cannot be read" in seen.failure.message
+    assert seen.text == "a"

@@ -73,6 +73,35 @@ async def test_chat_calls_by_index() -> None:
     assert api.asked[0].body["tools"][0]["function"]["parameters"] == READ.schema
 
 
+async def test_chat_calls_that_all_have_one_number_are_told_apart() -> None:
+    stream = sse(
+        chat_call(0, "call_a", "read", '{"path"'),
+        chat_call(0, "call_a", "read", ':"x"'),  # once more, as it was
+        chat_call(0, None, None, "}"),
+        chat_call(0, "call_b", "ls", '{"path":'),
+        chat_call(0, None, None, '"y"}'),
+        chat_delta("stop"),
+        "[DONE]",
+    )
+    seen, _ = await ask(OpenAIChat(), Reply([stream]))
+    assert seen.calls == {"call_a": ("read", '{"path":"x"}'), "call_b": ("ls", '{"path":"y"}')}
+    assert seen.kinds().count("ModelCallEnded") == 2 and seen.stop == "tool_use"
+
+
+async def test_chat_calls_that_all_have_one_id_are_told_apart() -> None:
+    stream = sse(
+        chat_call(0, "call", "read", '{"path"'),
+        chat_call(1, "call", "ls", '{"path"'),
+        chat_call(0, None, None, ':"x"}'),
+        chat_call(1, None, None, ':"y"}'),
+        chat_delta("tool_calls"),
+        "[DONE]",
+    )
+    seen, _ = await ask(OpenAIChat(), Reply([stream]))
+    assert list(seen.calls.values()) == [("read", '{"path":"x"}'), ("ls", '{"path":"y"}')]
+    assert seen.kinds().count("ModelCallEnded") == 2
+
+
 async def test_chat_calls_without_index_or_id() -> None:
     whole = {"function": {"name": "read", "arguments": {"path": "x"}}}
     second = {"id": "two", "function": {"name": "ls", "arguments": "{}"}}

@@ -1,6 +1,8 @@
 """What becomes of words: `commands`, `saying`, `asking`, `shell`, in a terminal that notes."""
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -355,4 +357,23 @@ async def test_shell_is_ended_with_all_it_started(
     assert piece.outcome == "stopped"
     monkeypatch.setattr("dragoman.tui.saying._LIMIT", 0.05)
     await run("sleep 360", str(tmp_path), piece, lambda: None)
-    assert piece.outcome == "stopped"
+    assert piece.outcome == "stopped after 0.05 s"
+
+
+async def test_shell_is_let_go_of_though_something_it_left_holds_its_output(tmp_path: Path) -> None:
+    """A server that was put into the background has the pipe, and a group of its own."""
+    piece = Piece("shell")
+    left = tmp_path / "left"
+    said = asyncio.Event()
+    command = f"setsid sh -c 'echo $$ > {left}; echo up; exec sleep 360' &"
+    task = asyncio.create_task(run(command, str(tmp_path), piece, said.set))
+    try:
+        await said.wait()
+        task.cancel()
+        async with asyncio.timeout(60):
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert piece.outcome == "stopped" and piece.text == "up\n"
+        os.kill(int(left.read_text()), 0)  # it is somebody else's by now
+    finally:
+        os.kill(int(left.read_text()), signal.SIGKILL)

@@ -17,6 +17,7 @@ import msgspec
 from dragoman import __version__
 from dragoman.engine.faults import ProviderFailed, in_words
 from dragoman.engine.reading import counted
+from dragoman.kernel import exited, let_go
 from dragoman.observe.log import get_log
 from dragoman.wire.calls import CallFailed, LinkLost, Outbound
 from dragoman.wire.jsonrpc import (
@@ -38,6 +39,7 @@ LONGEST_LINE = 64 * 1024 * 1024
 _MOST_WAITING = 4_096  # updates that may wait before the child is made to wait
 _START_SECONDS = 60.0
 _GRACE_SECONDS = 2.0
+_DRAIN_SECONDS = 0.5  # for what an agent that has ended still has in its pipe
 _LAST_WORDS = 4_096  # bytes of its standard error that a fault may quote
 _PIECE = 1 << 16
 _DEPTH = "ACP_HOST_DEPTH"  # how many hosts are above: an agent must not host itself for ever
@@ -89,7 +91,8 @@ class Child:
         self._words = bytearray()
         self._reader = Reader(Rules(any_version=True, null_params=True, batches=False))
         self.outbound = Outbound(self._send, prefix="host-")
-        self._tasks = [asyncio.ensure_future(work) for work in (self._read(), self._read_errors())]
+        works = (self._read(), self._read_errors(), self._watch())
+        self._tasks = [asyncio.ensure_future(work) for work in works]
 
     @classmethod
     async def start(
@@ -206,8 +209,8 @@ class Child:
         """Why the process is gone, in one sentence."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_GRACE_SECONDS):
-                await self._process.wait()
-                await asyncio.wait(self._tasks[1:])
+                await exited(self._process)
+                await asyncio.wait({self._tasks[1]})
         code = self._process.returncode
         how = "closed its output" if code is None else f"ended with code {code}"
         if code is not None and code < 0:
@@ -254,6 +257,12 @@ class Child:
             self.outbound.lose()
             self.waiting.put_nowait(None)
             self.ended(self.pid)
+
+    async def _watch(self) -> None:
+        """Stop reading when the process has ended, also where what it left holds its output."""
+        await exited(self._process)
+        await asyncio.wait({self._tasks[0]}, timeout=_DRAIN_SECONDS)
+        self._tasks[0].cancel()
 
     def _hear(self, message: Any) -> None:
         match message:
@@ -303,14 +312,15 @@ class Child:
             process.stdin.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_GRACE_SECONDS):
-                await process.wait()
+                await exited(process)
         for number in (signal.SIGTERM, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)  # children of its own that did not go, too
             if process.returncode is None:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_GRACE_SECONDS):
-                        await process.wait()
+                        await exited(process)
         for task in self._tasks:
             task.cancel()
         await asyncio.wait(self._tasks)
+        let_go(process)

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.engine.content import Image, Message, Text, ToolCall, ToolResult
+from dragoman.engine.content import Image, Message, Text, ToolCall, ToolResult, text_of
 from dragoman.engine.events import Stop
 from dragoman.engine.faults import BadInput, ProviderFailed, sort_of
 from dragoman.engine.info import PROPOSE
@@ -59,15 +59,17 @@ class BuiltinAgent:
             await turn.afford()
             await self._keep_room(turn, provider, model)
             try:
-                stop = await self._step(turn, step, provider, model, system)
+                stop, said = await self._step(turn, step, provider, model, system)
             except ProviderFailed as failure:
                 if failure.kind != "context_full":
                     raise
-                stop = await self._again(turn, step, provider, model, system)
+                stop, said = await self._again(turn, step, provider, model, system)
             if stop == "tool_use":
                 await self._finish_calls(turn)
                 await turn.steering()
             elif not await turn.steering():
+                if (note := _short_of(stop, said)) is not None:
+                    await turn.note("warning", *note)
                 return TurnResult(stop)
 
     async def _finish_calls(self, turn: TurnPort) -> None:
@@ -87,7 +89,7 @@ class BuiltinAgent:
 
     async def _again(
         self, turn: TurnPort, step: int, provider: Provider, model: ModelInfo, system: str
-    ) -> Stop:
+    ) -> tuple[Stop, bool]:
         """The model said that its context is full: compact if that can help, then squeeze."""
         try:
             await self._make_room(turn)
@@ -106,7 +108,8 @@ class BuiltinAgent:
         system: str,
         *,
         squeeze: bool = False,
-    ) -> Stop:
+    ) -> tuple[Stop, bool]:
+        """Ask the model once; why it stopped, and whether it said or called anything."""
         stop: Stop
         turn.step_began(step)
         reply = Reply(turn, step)
@@ -150,7 +153,7 @@ class BuiltinAgent:
             stop = "end_turn"
         cost = model.cost(reply.usage)
         await turn.spoke(step, content, stop, reply.usage, cost)
-        return stop
+        return stop, calls or bool(text_of(content).strip())
 
     async def _keep_room(self, turn: TurnPort, provider: Provider, model: ModelInfo) -> None:
         """Compact before the context window is full."""
@@ -222,6 +225,15 @@ def _asked_at_the_end(turn: TurnPort, content: tuple[Any, ...]) -> tuple[Any, ..
     turn.call_args(call.id, "{}")
     turn.call_ready(call.id)
     return (*content, call)
+
+
+def _short_of(stop: Stop, said: bool) -> tuple[str, str] | None:
+    """What to tell where an answer is not the whole one that its reader takes it for."""
+    if stop == "refusal":
+        return "The model refused to answer.", "Ask in other words, or take another model."
+    if stop == "length":
+        return "The answer is cut.", "The model may write no more at once; tell it to go on."
+    return None if said else ("The model ended without a word.", "Ask it once more.")
 
 
 def _unanswered(turn: TurnPort) -> list[ToolCall]:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from dragoman.engine.ports.rows import DoctorRow as Row
 from dragoman.engine.visible import many
 from dragoman.host.descendants import Descendants
+from dragoman.kernel import exited, let_go
 from dragoman.observe.log import get_log
 from dragoman.settings.protocols import App
 from dragoman.tools.environ import staying
@@ -103,10 +104,11 @@ class Keeper:
             if self._stopping.is_set():  # asked to stop while it was starting
                 self._signal(signal.SIGTERM)
             await self._log_output(process)
-            code = await process.wait()
+            code = await exited(process)
         finally:
             self._signal(signal.SIGKILL)  # what it left behind
             self._descendants.forget(process.pid)
+            let_go(process)
             self._process, self.pid = None, None
             if self._kill is not None:
                 self._kill.cancel()
@@ -120,7 +122,7 @@ class Keeper:
         """Put what it prints into our log, until its output or the process itself ends."""
         reader = process.stdout
         assert reader is not None
-        ended = asyncio.ensure_future(process.wait())
+        ended = asyncio.ensure_future(exited(process))
         rest = b""
         try:
             while not ended.done():

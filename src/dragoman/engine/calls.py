@@ -6,10 +6,14 @@ result. However it ends, every call gets exactly one result.
 """
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from operator import attrgetter
 from typing import Any, ClassVar
+
+from msgspec import DecodeError
+from msgspec.json import decode
 
 from dragoman.holding import Holder
 
@@ -26,6 +30,7 @@ from .ledger import Ledger
 from .permit import Grant, No, permit
 from .ports import AgentProfile, Answer, Files, Reach, Terminals, Tool
 from .ports.tools import LOOKING, Outcome, Stopped
+from .visible import many
 from .work import Underway
 
 # The result of the call before: those that run side by side end in their order. With whose calls
@@ -58,7 +63,7 @@ class Calls(Holder):
             await self._end(call, "failed", f'unknown tool "{call.name}"')
             return
         if call.args is None:
-            await self._end(call, "failed", f"invalid args: not a JSON object: {call.raw[:200]}")
+            await self._end(call, "failed", _unreadable(call.raw))
             return
         try:
             await self._permitted(call, tool)
@@ -221,6 +226,32 @@ class Calls(Holder):
         calls, before = BEFORE.get() or (None, None)
         if calls is self and before is not None and not before.done():
             await asyncio.wait({before})
+
+
+_AROUND = 60  # characters that are shown before and after the place that is wrong
+
+
+def _unreadable(raw: str) -> str:
+    """What is wrong with the arguments of a call, so that the model writes them otherwise."""
+    data = raw.encode("utf-8", "surrogatepass")
+    try:
+        made = decode(data)
+    except (DecodeError, UnicodeDecodeError, RecursionError) as error:
+        what = str(error).removeprefix("JSON is malformed: ")
+        if "truncated" in what:
+            return (
+                f"invalid args: the JSON breaks off after {many(len(raw), 'character')}: "
+                f"…{raw[-_AROUND:]}\nPerhaps you may write no more at once: write less in one call."
+            )
+        found = re.search(r"\(byte (\d+)\)", what)
+        at = int(found[1]) if found else 0
+        near = data[max(at - _AROUND, 0) : at + _AROUND].decode("utf-8", "ignore")
+        return f"invalid args: not a JSON object: {what}, near: {near}"
+    return f"invalid args: not a JSON object, but {_KINDS[type(made)]}: {raw[: 2 * _AROUND]}"
+
+
+_KINDS = {str: "a text", list: "a list", bool: "a truth value", type(None): "null"}
+_KINDS |= {int: "a number", float: "a number"}
 
 
 def _of(path: str) -> Any:

@@ -94,6 +94,7 @@ class ChatReader(PartReader):
     """Reads the chunks of one completion."""
 
     _calls: dict[int, str] = {}
+    _given: dict[int, str] = {}  # the ids as the server has them
     _reason: str = ""
 
     def take(self, data: bytes) -> Sequence[ModelPart]:
@@ -155,9 +156,16 @@ class ChatReader(PartReader):
                 new = bool(call.id or function.name)
                 index = len(self._calls) if new else max(len(self._calls) - 1, place)
         call_id = self._calls.get(index)
+        given = self._given.get(index, "")
+        if call_id and call.id and given and call.id != given and function.name:
+            # Some servers give every call the same number.
+            parts.append(ModelCallEnded(call_id))
+            call_id = None
         if call_id is None:
-            call_id = call.id or f"call_{uuid4().hex[:24]}"
+            taken = call.id in self._given.values()  # and some the same id
+            call_id = (not taken and call.id) or f"call_{uuid4().hex[:24]}"
             self._calls[index] = call_id
+            self._given[index] = call.id or ""
             parts.append(ModelCallBegan(call_id, function.name or ""))
         arguments = function.arguments
         if isinstance(arguments, dict):

@@ -1,5 +1,6 @@
 """From an answer's bytes to parts: what came in one read becomes as few parts as can be. No I/O."""
 
+import re
 import time
 from collections.abc import Sequence
 
@@ -9,6 +10,11 @@ from dragoman.engine.ports import ModelCallArgs, ModelPart, ModelText, ModelThou
 from dragoman.holding import Holder
 
 from .sse import EventParser
+
+_LOST = b"\\ufffd"
+_HALVES = (  # escapes that JSON allows and no character has; whole pairs are passed over
+    rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<high>\\u[dD][89abAB]..)|(?P<low>\\u[dD][c-fC-F]..)"
+)
 
 
 class PartReader(Holder):
@@ -49,12 +55,13 @@ class Reading(Holder):
     _pieces: list[str] = []  # texts that become one part
     _key: object = None  # of what they are: ModelText, ModelThought, or a call's id
     _failure: Exception | None = None
+    _first: bytes = b""  # the escape of half a character that the event before ended with
 
     def feed(self, data: bytes) -> None:
         """Bytes, in any cut."""
         if self._failure is not None:
             return
-        take, pieces = self._reader.take, self._pieces
+        take, pieces = self._take, self._pieces
         try:
             for event in self._parser.feed(data):
                 for part in take(event):
@@ -85,12 +92,39 @@ class Reading(Holder):
             return
         try:
             for event in self._parser.flush():
-                for part in self._reader.take(event):
+                for part in self._take(event):
                     self._add(part)
             for part in self._reader.end():
                 self._add(part)
         except Exception as error:  # raised where the parts are taken
             self._failure = error
+
+    def _take(self, event: bytes) -> Sequence[ModelPart]:
+        """The parts of one event, also of one that a server cut in the middle of a character."""
+        try:
+            return self._reader.take(event)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            whole = self._whole(event)
+            if whole == event:
+                raise
+            return self._reader.take(whole)
+
+    def _whole(self, event: bytes) -> bytes:
+        """The event with what is half a character put together with its half, or replaced."""
+        first, self._first = self._first, b""
+
+        def mended(match: "re.Match[bytes]") -> bytes:
+            if match["low"]:
+                return first + match["low"] if first else _LOST
+            if not match["high"]:
+                return match[0]
+            if event[match.end() : match.end() + 1] != b'"':
+                return _LOST
+            self._first = match["high"]  # its other half comes with the next event
+            return b""
+
+        text = event.decode("utf-8", "replace").encode()
+        return re.sub(_HALVES, mended, text)
 
     @property
     def broken(self) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import codecs
+import contextlib
 import os
 import signal
 import time
@@ -87,34 +88,51 @@ async def run(command: str, folder: str, piece: Piece, changed: Callable[[], Non
     The piece shows its output as it comes.
     """
     shell = os.environ.get("SHELL") or "/bin/sh"
+    # Our own pipe: what the command left behind may hold it open, and must not keep us from
+    # seeing that the command itself has ended.
+    pipe, end = os.pipe()
+    output = os.fdopen(pipe, "rb", buffering=0)
     try:
         process = await asyncio.create_subprocess_exec(
             shell, "-c", command,
             cwd=folder,
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            stdout=end,
+            stderr=end,
             start_new_session=True,
         )  # fmt: skip
     except OSError as problem:
+        output.close()
         piece.text, piece.outcome = str(problem), "failed"
         changed()
         return
+    except asyncio.CancelledError:
+        output.close()
+        raise
+    finally:
+        os.close(end)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    assert process.stdout is not None
+    reader = asyncio.StreamReader()
+    reading, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), output
+    )
     try:
         async with asyncio.timeout(_LIMIT):
-            while data := await process.stdout.read(65536):
+            while data := await reader.read(65536):
                 piece.text = (piece.text + decoder.decode(data))[-_MOST:]
                 changed()
             code = await process.wait()
     except (TimeoutError, asyncio.CancelledError) as problem:
-        os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it is gone, and left others behind
+            os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
-        piece.outcome = "stopped"
+        over = isinstance(problem, TimeoutError)
+        piece.outcome = f"stopped after {_LIMIT:g} s" if over else "stopped"
         changed()
         if isinstance(problem, asyncio.CancelledError):
             raise
         return
+    finally:
+        reading.close()
     piece.outcome = "done" if code == 0 else f"exit {code}"
     changed()
