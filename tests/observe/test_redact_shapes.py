@@ -54,8 +54,8 @@ def test_hostile_texts_take_no_time_out_of_proportion() -> None:
     began = "-----BEGIN RSA PRIVATE KEY-----"
     for piece in (f"{began}\n", f"{began}{'A' * 70}", "A" * 70 + "\n", "Proc-Type: ", "fw_a1",
                   "\\n", f"{began}\nProc-Type: x\n", f"{began} a-", "a-",
-                  "12345678:", "glpat-",
-                  "xai-A", "SG.", "eyJ", "eyJ-", "eyJ" + "a" * 10 + ".eyJ-", "-u=", "--user="):  # fmt: skip
+                  "12345678:", "glpat-", "xai-A", "SG.",
+                  "eyJ", "eyJ-", "eyJ" + "a" * 10 + ".eyJ-", "-u=", "--user="):  # fmt: skip
         took = []
         for size in (20_000, 160_000):
             text = (began + piece * size)[:size]

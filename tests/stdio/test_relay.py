@@ -104,7 +104,7 @@ def waiting(relay: Any) -> dict[Any, Any]:
 async def returned(relay: Any) -> None:
     """Wait until a relay that looks for its host has one."""
     if relay._returning is not None:
-        await asyncio.wait_for(relay._returning, 30)
+        await asyncio.wait_for(relay._returning, 60)
 
 
 async def begun(way: Way, **more: Any) -> tuple[Any, End]:
@@ -159,6 +159,23 @@ async def test_relay_takes_everything_up_again_on_another_connection() -> None:
     assert again[2]["params"]["sessionId"] == "s1" and again[2]["params"]["cwd"] == whole
     made.told([answer(3), answer(4)])
     assert [one["id"] for one in editor.said()] == [1, 2, 9, 3, 4] and waiting(made) == {}
+
+
+async def test_relay_passes_on_what_it_cannot_hold() -> None:
+    """A number of JSON that none of ours holds breaks no connection."""
+    way = Way()
+    made, editor = await begun(way)
+    odd = b'{"id":%d,"method":"%b","params":{"cwd":"%b","x":1e999}}'
+    lines = [odd % (1, b"initialize", b"/"), odd % (2, b"session/new", b"rel")]
+    made.heard(lines)
+    whole = os.path.abspath("rel").encode()
+    assert way.links[0].sent == [lines[0], odd % (2, b"session/new", whole)]
+    made.told([answer(1), answer(2, sessionId="s1")])
+    way.links[0].sent.clear()
+    made.host_gone()
+    await returned(made)
+    hello = next(sent for sent in way.links[1].sent if b"initialize" in sent)
+    assert b'"x":1e999' in hello and not made.over.done() and len(editor.said()) == 2
 
 
 async def test_relay_never_gives_up_on_a_prompt_that_has_begun() -> None:

@@ -236,6 +236,8 @@ def test_launch_reads_servers(config: dict[str, Any], why: str | None) -> None:
         launch._servers(config, "run-1")
     with pytest.raises(Wrong, match="invalid mcp_config JSON"):
         launch._servers_from_text("{", "run-1")
+    with pytest.raises(Wrong, match="invalid mcp_config JSON"):
+        launch._servers_from_text('{"a":' * 100_000, "run-1")
 
 
 def test_launch_tools_are_spelled_as_ours() -> None:
