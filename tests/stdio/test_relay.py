@@ -218,7 +218,7 @@ async def test_relay_without_a_host_fails_what_is_open() -> None:
     made.heard([line(1, "session/list")])
     way.there = False
     made.host_gone()
-    assert await asyncio.wait_for(made.over, 30) == 1
+    assert await asyncio.wait_for(made.over, 60) == 1
     assert editor.said()[0]["id"] == 1 and "did not come back" in str(editor.said()[0])
 
 
@@ -232,7 +232,7 @@ async def test_relay_goes_to_the_spare_way_and_back_when_nothing_runs() -> None:
     first.there = True
     looking = made._looking
     assert looking is not None
-    await asyncio.wait_for(looking, 30)
+    await asyncio.wait_for(looking, 60)
     await returned(made)
     assert spare.closed and made._way is first and made._ready
     made.leave()

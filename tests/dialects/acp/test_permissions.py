@@ -274,7 +274,7 @@ async def test_a_free_question_waits_for_a_client_of_another_protocol() -> None:
     client = talker(door)
     session = await client.new()
     waiting = client.ask("session/prompt", {"sessionId": session, "prompt": "x"})
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await client.update("tool_call_update")
         while not (rows := await door.asks()):  # noqa: ASYNC110 - nothing tells of it here
             await asyncio.sleep(0)
