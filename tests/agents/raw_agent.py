@@ -10,7 +10,8 @@ from typing import Any
 
 
 def send(message: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    line = json.dumps({"jsonrpc": "2.0", **message})
+    sys.stdout.write(line.replace("Infinity", "1e999") + "\n")  # as JSON may write it
     sys.stdout.flush()
 
 

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from dragoman.agents.acp_child import Asked, Child
 from dragoman.agents.acp_process import AcpProcessAgent, HostedTools, _server
@@ -22,7 +23,7 @@ from dragoman.engine.faults import BadInput, ProviderFailed, Refused
 from dragoman.wire.calls import CallFailed
 
 GREETS = """
-import json, sys
+import json, os, signal, sys
 for line in sys.stdin:
     asked = json.loads(line)
     if asked.get("method") == "initialize":
@@ -36,6 +37,10 @@ for line in sys.stdin:
     elif asked.get("method") == "die":
         print("ANTHROPIC_API_KEY is missing", file=sys.stderr)
         sys.exit(3)
+    elif asked.get("method") == "fall":
+        os.kill(os.getpid(), signal.SIGRTMIN + 1)
+    elif asked.get("method") == "huge":
+        print('{"jsonrpc": "2.0", "id": "%%s", "result": {"x": 1e999}}' %% asked["id"], flush=True)
     elif "id" in asked:
         error = {"code": -32000, "message": "auth required", "data": {"details": "sign in"}}
         print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "error": error}), flush=True)
@@ -61,6 +66,14 @@ async def test_child_knows_what_the_agent_can(child: Child) -> None:
     assert child.alive and child.can("loadSession")
     assert child.can("promptCapabilities", "audio")
     assert not child.can("promptCapabilities", "image") and not child.can("a", "b", "c")
+
+
+async def test_child_that_answers_or_ends_oddly_is_told_in_words(child: Child) -> None:
+    with pytest.raises(ProviderFailed, match="answered huge with what cannot be read"):
+        await child.call("huge", {})
+    assert "(" not in str(child.refusal("x", CallFailed(1, "no", Raw(b"1e999"))))
+    with pytest.raises(ProviderFailed, match="was ended by signal [0-9]"):
+        await child.call("fall", {})
 
 
 async def test_child_that_speaks_nothing_is_told_with_the_likely_reason(

@@ -28,7 +28,7 @@ class Talk:
         return await self.door.prompt(self.id, blocks, ME)
 
     async def say(self, *content: Any) -> Any:
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(60):
             return await (await self.prompt(*content)).done
 
 
@@ -155,7 +155,7 @@ async def test_cancelling(hosts, tmp_path: Path) -> None:
         running = await one.prompt(prompt)
         await one.tape.until(ev.TextDelta)
         one.door.cancel(one.id)
-        async with asyncio.timeout(45):
+        async with asyncio.timeout(60):
             done = await running.done
         assert (done.outcome, done.stop) == ("cancelled", "aborted")
     assert (await one.say("again")).text == "you said: again"
@@ -191,7 +191,7 @@ async def test_a_restart_of_the_host(hosts, tmp_path: Path) -> None:
     await one.say("first words")
     await first.close()
     second = await hosts()
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(60):
         done = await (await second.door.prompt(one.id, (Text("remembered"),), ME)).done
     assert done.text == "first words"
 
@@ -202,7 +202,7 @@ async def test_a_child_without_memory_is_told_what_was_said(hosts, tmp_path: Pat
     await one.say("first words")
     await first.close()
     second = await hosts(args=[AGENT])
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(60):
         done = await (await second.door.prompt(one.id, (Text("hello"),), ME)).done
     assert "user: first words" in done.text and done.text.endswith("hello")
 
@@ -269,7 +269,7 @@ async def test_we_host_ourselves(hosts, tmp_path: Path, monkeypatch) -> None:
     args = ["-m", "dragoman", "acp", "--config-dir", str(inner)]
     one = await talk(await hosts(args=args), tmp_path)
     running = await one.prompt("run echo from-the-inner-host")
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(60):
         asked = (await one.tape.until(ev.Asked)).body.ask
         assert "echo from-the-inner-host" in str(asked.args) + asked.summary
         await one.door.answer(asked.id, "allow", ME)
@@ -297,5 +297,5 @@ async def test_a_question_of_its_own_shows_the_file_as_it_is(hosts, tmp_path: Pa
     with pytest.raises(AlreadySettled):  # the answer to the first was about the first
         await one.door.answer(first.id, "allow", ME)
     await one.door.answer(again.id, "allow", ME, digest=again.digest)
-    async with asyncio.timeout(45):
+    async with asyncio.timeout(60):
         assert (await running.done).text == "Answered: yes."

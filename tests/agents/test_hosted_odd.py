@@ -12,6 +12,8 @@ ODD: list[Any] = [
     5,
     -1,
     1.5,
+    10**400,
+    float("inf"),
     True,
     "x",
     "a\0b",

@@ -66,7 +66,7 @@ class Talk:
 
     async def saved(self, agent: str, count: int = 1) -> list[Any]:
         """What was saved by itself; it is saved beside, so wait for it."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while len(self.entries(agent)) < count:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         return self.entries(agent)

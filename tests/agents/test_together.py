@@ -49,7 +49,7 @@ async def test_they_run_together_and_answer_in_order() -> None:
     script = Scripted([turn(*(call("look", text=t) for t in ("a", "bad", "c"))), say("done")])
     door = memory_door(script, [looks], mode="full")
     session = (await door.open(OpenSpec(cwd="/"), ME)).id
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await (await door.prompt(session, (Text("go"),), ME)).done
     assert looks.most == 3
     assert [text[:4] for text in results(door, session)] == ["a", "look", "c"]

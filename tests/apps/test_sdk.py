@@ -172,7 +172,7 @@ async def test_a_cancelled_call_ends_in_the_app(kernel):
 
     await running.start(app)
     task = asyncio.ensure_future(running.desk.door.offers.find("gateway_method", "slow").call({}))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await begun.wait()
         task.cancel()
         await ended.wait()
@@ -192,13 +192,13 @@ async def test_a_channel_brings_in_and_sends_out_in_order(kernel):
     await running.start(app)
     await chat.received("room", "hello", sender="ann", thread=7)
     await chat.received("room", "more", sender="ann", thread=8)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         first, second = await sent.get(), await sent.get()
     assert (first.text, second.text) == ("first", "second")
     assert first.target == "room" and first.session == "chat:room"
     assert first.metadata == {"channelId": "chat", "from": "ann", "thread": 7}
     assert await app.dispatch("chat:room", "by the way")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         assert (await sent.get()).text == "by the way"
     assert (await app.session("chat:room"))["channelId"] == "chat"  # type: ignore[index]
     assert [s["key"] for s in await app.sessions(channelId="chat")] == ["chat:room"]
@@ -232,7 +232,7 @@ async def test_hooks(kernel):
     finished = await (await door.prompt(info.id, (Text("go"),), ME)).done
     assert finished.text == "MY ***" and tool.ran == []
     assert "Blocked: not here" in str(await door.messages(info.id))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         assert await seen.get() == "completed"
 
 
@@ -252,7 +252,7 @@ async def test_an_interceptor_that_breaks_is_reported_at_once(kernel, closed, ca
     await running.start(app)
     door = running.desk.door
     info = await door.open(OpenSpec(cwd="/"), ME)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await (await door.prompt(info.id, (Text("go"),), ME)).done
     assert bool(tool.ran) is not closed
     assert "oops" in capsys.readouterr().err
@@ -272,7 +272,7 @@ async def test_configuration(kernel):
     config = running.desk.door.config
     assert isinstance(config, Config)
     config.change("a.b", 5, 6)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         assert await seen.get() == ("a.b", 5, 6)
 
 
@@ -287,7 +287,7 @@ async def test_an_app_comes_back_after_a_lost_connection(kernel):
     await running.start(app)
     app.ready.clear()
     running.desk.apps["@a/a"].conn.link.abort()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await app.ready.wait()
     assert await app.call("who") == "me"
 
@@ -322,13 +322,13 @@ async def test_an_app_that_is_denied_ends(kernel):
         return ""
 
     with pytest.raises(KernelError, match="already registered"):
-        await asyncio.wait_for(app.serve(), 30)
+        await asyncio.wait_for(app.serve(), 60)
 
 
 async def test_without_a_kernel_it_gives_up(tmp_path):
     app = App("@a/a", socket=str(tmp_path / "none.sock"), give_up=0.1)
     with pytest.raises(ConnectionError, match=r"no kernel at .*: No such file.*dragoman daemon"):
-        await asyncio.wait_for(app.serve(), 30)
+        await asyncio.wait_for(app.serve(), 60)
 
 
 def test_where_the_kernel_is_looked_for(tmp_path, monkeypatch):
@@ -364,7 +364,7 @@ async def test_it_says_once_where_it_waits(kernel, monkeypatch):
     app = App("@test/early", socket=running.path)
     monkeypatch.setattr("sys.stderr", heard := Heard())
     task = asyncio.ensure_future(app.serve())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await heard.came.wait()
         await running.start()
         await app.ready.wait()

@@ -197,7 +197,7 @@ async def test_terminal_answers_by_the_rule_where_nobody_sits(
     human = Human(seat, rule, JsonLines())
     answers = asyncio.create_task(human.answer_all())
     human.speak(told(ev.Asked(ask)))
-    await asyncio.wait_for(seat.done.wait(), 30)
+    await asyncio.wait_for(seat.done.wait(), 60)
     answers.cancel()
     assert seat.given == [given]
 
@@ -208,7 +208,7 @@ async def test_terminal_what_was_settled_meanwhile_is_not_answered(capsys: Out) 
     later = msgspec.structs.replace(CHOICE, id="q2")
     human.speak(told(ev.Asked(TOOL), ev.Settled("q", "deny"), ev.Asked(later)))
     answers = asyncio.create_task(human.answer_all())
-    await asyncio.wait_for(seat.done.wait(), 30)
+    await asyncio.wait_for(seat.done.wait(), 60)
     await asyncio.sleep(0)
     answers.cancel()
     assert seat.given == [("q2", "answer", "red", "")]

@@ -101,7 +101,7 @@ async def test_the_asynchronous_client_does_not_wait_for_a_stopped_one(living: L
     assert living.process is not None
     os.kill(living.process.pid, signal.SIGSTOP)
     with pytest.raises(ConnectionGone, match="is stopped"):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await Wire(living.socket, "test").open()
 
 

@@ -128,7 +128,7 @@ async def test_a_queued_prompt_shows_only_its_own_turn(host: HostClient, house: 
         return seen
 
     running = asyncio.ensure_future(first())
-    await asyncio.wait_for(began.wait(), 30)
+    await asyncio.wait_for(began.wait(), 60)
     second = [event async for event in host.prompt(session.id, "what is dragoman", key="k")]
     turns = {str(getattr(event.body, "turn", "")) for event in second} - {""}
     assert len(turns) == 1 and turns.isdisjoint(await running)
@@ -169,7 +169,7 @@ async def test_watching_all_sessions(host: HostClient, house: House) -> None:
         one = await host.open(cwd=str(house.work))
         two = await host.open(cwd=str(house.work))
         opened = []
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             async for event in events:
                 if isinstance(event.body, ev.Opened):
                     opened.append(event.session)
@@ -185,7 +185,7 @@ async def test_a_slow_reader_misses_nothing_that_is_kept(host: HostClient, house
             await host.run(session.id, "what is dragoman")
         last = (await host.session(session.id)).session.last_seq
         kept = []
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             async for event in events:
                 if event.seq:
                     kept.append(event.seq)
@@ -213,7 +213,7 @@ async def test_the_wire_of_others_and_answers_that_always_get_through(
         for _ in range(400):
             await noisy.status()
         assert (await host.status())["pid"]  # though nobody has taken what was told
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             async for method, row in host.notices():
                 assert method == "dragoman/wire" and row["dialect"] == "zeroclaw"
                 break

@@ -45,7 +45,7 @@ class Server:
                     client.sendall(json.dumps(one).encode() + b"\n")
 
     def close(self) -> None:
-        self._thread.join(5)
+        self._thread.join(60)
         self._sock.close()
 
 

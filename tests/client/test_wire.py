@@ -103,9 +103,9 @@ async def test_wire_a_line_that_is_none_ends_the_connection_for_all(
         if not said.endswith(b"\n"):
             wire._writer.write_eof()
         with pytest.raises(ConnectionGone):
-            await asyncio.wait_for(answer, 30)
+            await asyncio.wait_for(answer, 60)
         with pytest.raises(ConnectionGone):
-            await asyncio.wait_for(wire.told(), 30)
+            await asyncio.wait_for(wire.told(), 60)
         await wire.close()
 
 
@@ -122,7 +122,7 @@ async def test_wire_an_impatient_one_forgets_the_oldest_news(
     async with served(tmp_path, hear) as path:
         wire = Wire(path, "test", patient=False)
         await wire.open()
-        await asyncio.wait_for(wire.send("x", {}), 30)
+        await asyncio.wait_for(wire.send("x", {}), 60)
         assert [(await wire.told()).method for _ in range(3)] == ["n6", "n7", "n8"]
         await wire.close()
 

@@ -47,7 +47,7 @@ async def test_an_approval_goes_both_ways_between_acp_and_humanlayer():
     load["_meta"] = {"dragoman": {"join": True}}
     loading = editor.ask("session/load", load)
     settled = asyncio.ensure_future(watcher.event("approval_resolved"))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await editor.reply(loading)
         await editor.until("session/request_permission")
         resolved = (await settled)["data"]

@@ -68,7 +68,7 @@ async def test_what_is_no_message_is_answered_and_the_connection_goes_on(
     hello = {"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {"protocolVersion": 1}}
     try:
         writer.write(line + b"\n" + json.dumps(hello).encode() + b"\n")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             refused = json.loads(await reader.readline())
             greeted = json.loads(await reader.readline())
     finally:

@@ -99,19 +99,19 @@ async def test_the_running_call_keeps_its_model_and_the_next_has_the_new(
     )
     info = await door.open(OpenSpec(cwd="/"), ME)
     work = await door.prompt(info.id, (Text("go"),), ME)
-    await asyncio.wait_for(script.hanging.wait(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
     await change(door, info.id, OTHER.ref, stack)
     assert (await door.info(info.id)).model == OTHER.ref  # told at once
     assert models(script) == [MODEL.ref] and not work.done.done() and not script.aborted
     script.release()
-    done = await asyncio.wait_for(work.done, 30)
+    done = await asyncio.wait_for(work.done, 60)
     assert (done.outcome, done.text) == ("completed", "three") and tool.ran == [{"text": "x"}]
     assert models(script) == [MODEL.ref, OTHER.ref]
     spoke = [e.body for e in await door.history(info.id) if isinstance(e.body, ev.Spoke)]
     assert [text_of(one.content) for one in spoke] == ["one two", "three"]
     assert [one.cost for one in spoke] == pytest.approx([MODEL.cost(USED), OTHER.cost(USED)])
     again = await door.prompt(info.id, (Text("more"),), ME)  # and it stays
-    await asyncio.wait_for(again.done, 30)
+    await asyncio.wait_for(again.done, 60)
     assert models(script)[2:] == [OTHER.ref]
 
 
@@ -122,11 +122,11 @@ async def test_a_model_that_is_not_there_leaves_the_running_turn_alone(
     door, script, _ = living(turn(hang(), call("echo", text="x")), "done")
     info = await door.open(OpenSpec(cwd="/"), ME)
     work = await door.prompt(info.id, (Text("go"),), ME)
-    await asyncio.wait_for(script.hanging.wait(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
     with pytest.raises((UnknownModel, AssertionError), match="scripted/never|never"):
         await change(door, info.id, "scripted/never", stack)
     script.release()
-    assert (await asyncio.wait_for(work.done, 30)).text == "done"
+    assert (await asyncio.wait_for(work.done, 60)).text == "done"
     assert models(script) == [MODEL.ref, MODEL.ref]
 
 
@@ -141,7 +141,7 @@ async def test_zot_refuses_while_it_is_busy_and_nothing_changes() -> None:
                 return frame
 
     client.send(b'{"id":"1","type":"prompt","message":"go"}')
-    await asyncio.wait_for(script.hanging.wait(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
     client.send(b'{"id":"2","type":"set_model","model":"other"}')
     refused = await answer("2")
     assert not refused["success"] and "busy" in refused["error"]
@@ -174,8 +174,8 @@ async def test_a_change_between_two_model_calls_holds_for_the_second() -> None:
     host_of(door).models.more[OTHER.ref] = OTHER  # type: ignore[attr-defined]
     info = await door.open(OpenSpec(cwd="/"), ME)
     work = await door.prompt(info.id, (Text("go"),), ME)
-    await asyncio.wait_for(tool.began.wait(), 30)
+    await asyncio.wait_for(tool.began.wait(), 60)
     await door.set_model(info.id, OTHER.ref, ME)
     tool.go.set()
-    await asyncio.wait_for(work.done, 30)
+    await asyncio.wait_for(work.done, 60)
     assert models(script) == [MODEL.ref, OTHER.ref]

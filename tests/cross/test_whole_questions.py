@@ -27,7 +27,7 @@ async def command(house: House, *words: str, typed: str = "") -> tuple[int, str]
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT, env={**os.environ, "NO_COLOR": "1"},
     )  # fmt: skip
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         out, _ = await process.communicate(typed.encode())
     assert process.returncode is not None
     return process.returncode, out.decode()

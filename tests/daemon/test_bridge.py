@@ -268,7 +268,7 @@ class Middle:
         self._server.close()
         self.cut()
         for thread in self._threads:
-            thread.join(5)
+            thread.join(60)
 
 
 def test_a_lost_connection_loses_no_session_of_a_host_without_a_store(tmp_path: Path):

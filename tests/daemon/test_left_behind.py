@@ -76,7 +76,7 @@ async def test_a_running_host_takes_up_what_a_dead_process_left(tmp_path, monkey
         composed.door.watch_all(daemon_main._NOBODY, Bell(), lambda said: None)
         task = asyncio.ensure_future(daemon._take_up())
         end(process)
-        await asyncio.wait_for(seen.wait(), 30)
+        await asyncio.wait_for(seen.wait(), 60)
         task.cancel()
         page = await composed.door.list(SessionQuery())
         assert [info.status for info in page.sessions] == ["interrupted"]

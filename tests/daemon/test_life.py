@@ -41,7 +41,7 @@ _STRANGER = """
 import os, socket, sys
 os.setgid(65534); os.setuid(65534)
 sock = socket.socket(socket.AF_UNIX)
-sock.settimeout(5)
+sock.settimeout(60)
 sock.connect(sys.argv[1])
 try:
     sock.sendall(b'{"jsonrpc":"2.0","method":"initialize","params":{},"id":1}\\n')

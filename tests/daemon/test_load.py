@@ -244,7 +244,7 @@ async def babble(path, number, lines):
             if not reading.done():
                 await heard.wait()
         writer.write_eof()
-        await asyncio.wait_for(reading, 45)
+        await asyncio.wait_for(reading, 60)
     finally:
         reading.cancel()
         writer.close()
@@ -258,7 +258,7 @@ def test_a_babel_of_bent_lines(tmp_path):
     with Daemon(tmp_path, config=config, env=env).wait_ready() as daemon:
 
         async def babel(rounds, first):
-            async with asyncio.timeout(55):
+            async with asyncio.timeout(60):
                 await asyncio.gather(
                     *(babble(daemon.socket, first + n, rounds) for n in range(100))
                 )

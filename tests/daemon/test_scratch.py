@@ -122,7 +122,7 @@ async def test_the_daemon_looks_by_itself(data, tmp_path, monkeypatch):
     (data / "tmp" / "default" / "build").rmdir()
     looking = asyncio.ensure_future(scratch.keep_tidy(str(data), 0.0))
     try:
-        await asyncio.wait_for(told.wait(), 30)
+        await asyncio.wait_for(told.wait(), 60)
     finally:
         looking.cancel()
     assert not folder.exists()
@@ -141,6 +141,6 @@ async def test_a_daemon_has_it_among_its_work(tmp_path, monkeypatch):
     daemon = daemon_main.Daemon(composed, ephemeral=False, gateway=False, native=False)
     try:
         await daemon.start()
-        await asyncio.wait_for(seen.wait(), 30)
+        await asyncio.wait_for(seen.wait(), 60)
     finally:
         await daemon.close()

@@ -55,7 +55,7 @@ class Talk:
         info = await self.host.door.open(OpenSpec(agent=agent, cwd=str(self.cwd)), ME)
         self.tape = Tape()
         await self.host.door.watch(info.id, ME, self.tape, lambda said: None)
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(60):
             await (await self.host.door.prompt(info.id, (Text("go"),), ME)).done
         self.session = info.id
         return scripted

@@ -130,6 +130,6 @@ async def test_few_unused_sessions_gather_and_memory_goes_back_now_and_then(monk
     composed = SimpleNamespace(host=host, descendants=SimpleNamespace(bury=lambda: None))
     daemon = cast(Any, SimpleNamespace(composed=composed))
     sweeping = asyncio.ensure_future(main.Daemon._sweep(daemon))
-    await asyncio.wait_for(enough.wait(), 30)
+    await asyncio.wait_for(enough.wait(), 60)
     sweeping.cancel()
     assert given == [main._TIDY_EVERY, 2 * main._TIDY_EVERY]

@@ -29,7 +29,7 @@ class Tape:
         return "".join(body.text for body in self.of(ev.TextDelta))
 
     async def until(self, kind: type, where: Callable[[Event], bool] = lambda e: True) -> Event:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 for event in self.events:
                     if type(event.body) is kind and where(event):

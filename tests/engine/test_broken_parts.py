@@ -208,7 +208,7 @@ async def test_a_tool_that_breaks_fails_its_call_only(error):
     door = memory_door(Scripted([call("echo"), "ok"]), [Tool(kind="read")])
     troubles(door)
     sid, tape = await start(door)
-    done = await asyncio.wait_for((await door.prompt(sid, GO, ME)).done, 30)
+    done = await asyncio.wait_for((await door.prompt(sid, GO, ME)).done, 60)
     assert (done.outcome, done.text) == ("completed", "ok")
     assert tape.of(ev.CallEnded)[0].outcome == "failed"
 
@@ -235,7 +235,7 @@ async def test_a_provider_that_breaks_fails_the_turn_and_the_session_goes_on(par
     troubles(door)
     sid, _ = await start(door)
     good, host_of(door).models.provider = host_of(door).models.provider, Provider()  # type: ignore[attr-defined]
-    done = await asyncio.wait_for((await door.prompt(sid, GO, ME)).done, 30)
+    done = await asyncio.wait_for((await door.prompt(sid, GO, ME)).done, 60)
     assert done.outcome == "failed" and done.error
     assert Provider.closed
     host_of(door).models.provider = good  # type: ignore[attr-defined]

@@ -52,7 +52,7 @@ def _note(told, place, newest):
 
 async def reached(tape, gseq):
     """Wait until the tape has been given so much."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not any(event.gseq >= gseq for event in tape.events):
             tape.changed.clear()
             await tape.changed.wait()

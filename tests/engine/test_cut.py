@@ -55,7 +55,7 @@ async def test_words_before_a_cancel_stay(make, shown, cause):
     door = memory_door(script)
     info = await door.open(OpenSpec(cwd="/"), ME)
     work = await door.prompt(info.id, (Text("go"),), ME)
-    await asyncio.wait_for(script.hanging.wait(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
     if cause == "interrupt":
         await door.interrupt(info.id)
     else:
@@ -113,8 +113,8 @@ async def test_what_a_model_said_until_a_kill_comes_back(reopen, monkeypatch):  
     noted = notes(door)
     sid, _ = await begin(door)
     await door.prompt(sid, (Text("go"),), ME)
-    await asyncio.wait_for(script.hanging.wait(), 30)
-    assert await asyncio.wait_for(noted.get(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
+    assert await asyncio.wait_for(noted.get(), 60)
     await kill(door)
     door = await reopen(Scripted(["again"]))
     await door.load(sid)
@@ -133,10 +133,10 @@ async def test_a_note_of_a_message_that_was_kept_is_void(reopen, monkeypatch):  
     noted = notes(door)
     sid, _ = await begin(door)
     await door.prompt(sid, (Text("go"),), ME)
-    await asyncio.wait_for(script.hanging.wait(), 30)
-    assert await asyncio.wait_for(noted.get(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
+    assert await asyncio.wait_for(noted.get(), 60)
     script.release()
-    await asyncio.wait_for(script.hanging.wait(), 30)  # in the second step
+    await asyncio.wait_for(script.hanging.wait(), 60)  # in the second step
     await kill(door)
     door = await reopen(Scripted([]))
     await door.load(sid)
@@ -151,11 +151,11 @@ async def test_a_turn_that_ends_leaves_no_note(reopen, monkeypatch):  # noqa: F8
     noted = notes(door)
     sid, _ = await begin(door)
     work = await door.prompt(sid, (Text("go"),), ME)
-    await asyncio.wait_for(script.hanging.wait(), 30)
-    assert await asyncio.wait_for(noted.get(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
+    assert await asyncio.wait_for(noted.get(), 60)
     script.release()
     await work.done
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while await noted.get() is not None:
             continue
     assert await host_of(door).store.get(ending.DRAFTS, sid) is None

@@ -263,7 +263,7 @@ async def test_nothing_is_kept_of_a_turn_whose_beginning_is_lost_with_another_fa
         except StoreFailed as fault:
             future.set_exception(fault)
     with pytest.raises(StoreFailed):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await work.done
     assert [type(e.body).__name__ for e in await door.history(sid)] == ["Opened"]
 
@@ -299,7 +299,7 @@ async def test_an_agent_that_ignores_that_its_turn_cannot_begin_is_left(monkeypa
     await own.until(ev.TextDelta)
     failing.set()
     with pytest.raises(StoreFailed):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await work.done
     end.set()
     await settle()
@@ -323,7 +323,7 @@ async def test_a_writer_that_was_overtaken_lets_the_turn_and_the_watchers_go():
     failing.set()
     for one in (work, waiting):
         with pytest.raises(StaleEpoch):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await one.done
     assert door.live(sid) is None
     host_of(door).store.post = post
@@ -352,7 +352,7 @@ async def test_whatever_happens_before_the_commit_leaves_a_whole_turn(how):
     await settle()
     assert not work.done.done()
     commit()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         done = await work.done
         if doing is not None:
             await doing

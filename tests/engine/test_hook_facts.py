@@ -72,7 +72,7 @@ async def test_a_tool_that_is_stopped_is_told_of(end):
     app = observer().listen(door)
     info = await door.open(OpenSpec(cwd="/"), ME)
     await door.prompt(info.id, (Text("go"),), ME)
-    await asyncio.wait_for(tool.running.wait(), 30)
+    await asyncio.wait_for(tool.running.wait(), 60)
     match end:
         case "cancel":
             door.cancel(info.id)
@@ -129,7 +129,7 @@ async def test_a_turn_that_the_start_itself_ended_is_told_to_apps_that_come_then
     door = await reopen(Scripted([call("stuck", a=1)]), [tool], mode="full")
     sid, _ = await begin(door)
     work = await door.prompt(sid, (Text("go"),), ME)
-    await asyncio.wait_for(tool.running.wait(), 30)
+    await asyncio.wait_for(tool.running.wait(), 60)
     await kill(door)
     door = await reopen(Scripted([turn(hang())]), [tool], mode="full")
     assert await host_of(door).recover() == 1

@@ -66,7 +66,7 @@ async def test_an_app_that_comes_or_goes_meanwhile_does_not_split_a_message(ther
         door.hooks.subscribe("message_sending", app, intercepts=True)
     sid, tape = await start(door)
     work = await door.prompt(sid, (Text("hi"),), ME)
-    await asyncio.wait_for(script.hanging.wait(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
     if there_first:
         door.hooks.forget(app)
     else:

@@ -83,7 +83,7 @@ async def test_a_draft_that_cannot_be_noted_stops_no_turn(monkeypatch: pytest.Mo
     tape = Tape()
     await door.watch(sid, ME, tape, lambda said: None)
     work = await door.prompt(sid, (Text("go"),), ME)
-    await asyncio.wait_for(told.wait(), 30)
+    await asyncio.wait_for(told.wait(), 60)
     assert set(troubles) == {"a draft was not noted"}
     door.cancel(sid)
     done = await work.done

@@ -130,7 +130,7 @@ async def test_old_letters_and_those_of_another_version_are_thrown_away(two):
     old = Letter(two.sid, host_of(two.first).clock.now_ms() - 60_000, ask.id, "allow", FAR)
     await two.stores[1].put(LETTERS, "old", msgspec.json.encode(old))
     await two.stores[1].put(LETTERS, "strange", b'{"session": 7}')
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while await two.left():
             continue
     assert not two.tape.of(ev.Settled), "a letter whose sender was told no must not count later"
@@ -140,11 +140,11 @@ async def test_a_process_that_waits_for_nobody_does_not_look(two, monkeypatch):
     monkeypatch.setattr(letters, "HOLDS_SECONDS", 0.0)
     begun = asyncio.Event()
     ask = await two.asked(begun.set)
-    await asyncio.wait_for(begun.wait(), 30)
+    await asyncio.wait_for(begun.wait(), 60)
     looking = two.letters._task
     assert looking is not None
     await two.first.answer(ask.id, "allow", ME)
-    await asyncio.wait_for(looking, 30)
+    await asyncio.wait_for(looking, 60)
     assert two.letters._task is None
 
 

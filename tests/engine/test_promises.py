@@ -34,7 +34,7 @@ async def test_a_kill_between_two_turns_does_not_forget_the_second(reopen, end):
     door = await reopen(script)
     sid, tape = await begin(door)
     await door.prompt(sid, (Text("first"),), ME)
-    await asyncio.wait_for(script.hanging.wait(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
     await door.prompt(sid, (Text("second"),), ME, keep=True)
     ledger = host_of(door).live[sid].ledger
     told = ledger._tell
@@ -67,7 +67,7 @@ async def test_the_status_of_a_session_whose_queue_was_taken_back_is_idle(reopen
     door = await reopen(script)
     sid, tape = await begin(door)
     await door.prompt(sid, (Text("first"),), ME)
-    await asyncio.wait_for(script.hanging.wait(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
     await door.prompt(sid, (Text("second"),), ME, keep=True, key="k")
     door.cancel(sid)
     door.retract(sid, "k")
@@ -132,7 +132,7 @@ async def test_a_stop_ends_a_turn_that_runs_and_says_so(reopen):  # noqa: F811
     door = await reopen(script)
     sid, _ = await begin(door)
     work = await door.prompt(sid, (Text("first"),), ME)
-    await asyncio.wait_for(script.hanging.wait(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
     await host_of(door).stop()
     finished = await work.done
     assert (finished.outcome, finished.cause) == ("interrupted", "shutdown")
@@ -188,7 +188,7 @@ async def test_nothing_slips_in_while_the_answer_to_a_left_turn_is_stored(reopen
     await door.load(sid)
     session = host_of(door).live[sid]
     answering = asyncio.ensure_future(door.answer(ask.id, "allow", ME))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await folded(session, ask.id)
     assert not answering.done(), "it is folded, and not stored yet"
     assert session.inbox.busy
@@ -215,7 +215,7 @@ async def test_what_waits_goes_on_when_a_left_turn_is_ended_while_its_answer_is_
     await door.load(sid)
     session = host_of(door).live[sid]
     answering = asyncio.ensure_future(door.answer(ask.id, "allow", ME))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await folded(session, ask.id)
     assert not answering.done(), "it is folded, and not stored yet"
     if end == "cancel":
@@ -236,8 +236,8 @@ async def test_nobody_waits_for_a_prompt_to_begin_that_stands_behind_a_question(
     await kill(door)
     door = await reopen(Scripted(["a"]), [EchoTool()])
     await door.load(sid)
-    await asyncio.wait_for(door.begun(sid), 30)
-    await asyncio.wait_for(door.steer(sid, (Text("steered"),), ME), 30)
+    await asyncio.wait_for(door.begun(sid), 60)
+    await asyncio.wait_for(door.steer(sid, (Text("steered"),), ME), 60)
     door.cancel(sid)
     await door.idle(sid)
     assert said(door, sid) == ["first", "steered", "second"]

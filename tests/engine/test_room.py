@@ -71,7 +71,7 @@ async def test_who_comes_when_a_session_has_just_been_loaded_lets_others_go_on()
     loaded.set_result(host.live[info.id])  # over, and not taken out yet
     host._loading[info.id] = loaded  # type: ignore[assignment]
     asyncio.get_running_loop().call_soon(host._loading.pop, info.id)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         assert (await host.get(info.id)).id == info.id
 
 

@@ -175,4 +175,4 @@ async def test_the_door_says_what_it_cannot_find() -> None:
     await door.idle(sid)
     await door.begun(sid)
     assert door.present(sid) == ()
-    await asyncio.wait_for(door.idle(sid), 30)
+    await asyncio.wait_for(door.idle(sid), 60)

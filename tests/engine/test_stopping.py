@@ -67,7 +67,7 @@ async def test_a_cancel_right_behind_its_prompt_is_not_lost():
     sid, _ = await start(door)
     work = await door.prompt(sid, GO, ME)
     door.cancel(sid)
-    done = await asyncio.wait_for(work.done, 30)
+    done = await asyncio.wait_for(work.done, 60)
     assert (done.outcome, done.cause) == ("cancelled", "client")
     assert not script.requests
     assert (await door.info(sid)).status == "idle"
@@ -86,8 +86,8 @@ async def test_one_prompt_is_taken_back_and_others_stay():
         with pytest.raises(NothingRunning):
             session.inbox.retract(unknown)
     assert session.inbox.retract("one") == works[0].turn  # it runs: stopped
-    assert (await asyncio.wait_for(works[0].done, 30)).outcome == "cancelled"
-    assert (await asyncio.wait_for(works[2].done, 30)).text == "third"
+    assert (await asyncio.wait_for(works[0].done, 60)).outcome == "cancelled"
+    assert (await asyncio.wait_for(works[2].done, 60)).text == "third"
     assert (await door.info(sid)).turns == 2 and len(script.requests) == 2
     with pytest.raises(NothingRunning):
         session.inbox.retract("three")  # it is over
@@ -114,7 +114,7 @@ async def test_a_tool_that_ignores_its_cancellation_is_left_behind(monkeypatch):
     work = await door.prompt(sid, GO, ME)
     await tool.began.wait()
     door.cancel(sid)
-    done = await asyncio.wait_for(work.done, 30)
+    done = await asyncio.wait_for(work.done, 60)
     assert done.outcome == "cancelled"
     check_results(await door.messages(sid))
     again = await (await door.prompt(sid, GO, ME)).done
@@ -246,7 +246,7 @@ async def test_close_fails_what_waits_and_ends_what_runs():
     first = await door.prompt(sid, GO, ME)
     second = await door.prompt(sid, GO, ME)
     await script.hanging.wait()
-    await asyncio.wait_for(door.close(sid), 30)
+    await asyncio.wait_for(door.close(sid), 60)
     assert (await first.done).outcome == "cancelled"
     with pytest.raises(Fault):
         await second.done
@@ -270,7 +270,7 @@ async def test_a_prompt_that_meets_a_session_being_let_go_is_taken_all_the_same(
     await asyncio.sleep(0)
     gate.set()
     await closing
-    work = await asyncio.wait_for(prompting, 30)
+    work = await asyncio.wait_for(prompting, 60)
     assert (await work.done).text == "two"
 
 
@@ -325,7 +325,7 @@ async def test_stop_ends_the_running_fails_the_queued_and_keeps_the_waiting():
     waiting, tape = await start(door)
     wait = await door.prompt(waiting, GO, ME)
     await tape.until(ev.Asked)
-    await asyncio.wait_for(host_of(door).stop(1.0), 30)
+    await asyncio.wait_for(host_of(door).stop(1.0), 60)
     assert (await run.done).outcome == "interrupted"
     for work in (queued, wait):
         with pytest.raises(Fault):
@@ -364,7 +364,7 @@ async def test_an_answer_that_comes_while_the_host_stops_runs_nothing(lingering,
     else:
         await asyncio.sleep(1.5)  # longer than anybody was to be waited for
     tool.released.set()
-    await asyncio.wait_for(stopping, 30)
+    await asyncio.wait_for(stopping, 60)
     assert [row.ask.id for row in await door.asks(waiting)] == [ask.id]
     assert not tape.of(ev.CallStarted) and not tape.of(ev.Settled)
 
@@ -390,7 +390,7 @@ async def test_what_waits_to_get_in_while_the_host_begins_to_stop_is_refused(tmp
     given.append(asyncio.ensure_future(door.compact(sid, ME)))
     await asyncio.sleep(0)
     asyncio.get_running_loop().call_soon(begun.set)  # runs when the stop has begun
-    await asyncio.wait_for(host_of(door).stop(1.0), 30)
+    await asyncio.wait_for(host_of(door).stop(1.0), 60)
     said = await asyncio.gather(*given, return_exceptions=True)
     assert [type(one) for one in said] == [Busy] * 4
     assert not (await store.info(sid)).turns
@@ -535,7 +535,7 @@ async def test_a_worker_that_is_cancelled_begins_nothing_more():
     sid, _ = await start(door)
     first = await door.prompt(sid, GO, ME)
     second = await door.prompt(sid, GO, ME, keep=True)
-    await asyncio.wait_for(script.hanging.wait(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
     task = host_of(door).live[sid].inbox.task
     assert task is not None
     task.cancel()  # as a loop does that ends

@@ -80,7 +80,7 @@ async def test_a_full_disk_at_any_moment_of_a_turn(kind):
     answers = asyncio.ensure_future(answering())
     work = await door.prompt(sid, GO, ME)
     try:
-        done = await asyncio.wait_for(work.done, 30)
+        done = await asyncio.wait_for(work.done, 60)
         told = done.error
     except StoreFailed as fault:
         told = str(fault)

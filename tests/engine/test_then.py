@@ -54,7 +54,7 @@ async def test_after_what_is_read_again():
     watch.then(lambda: (said.append("end"), ended.set()))
     paused[0] = False
     watch.resume()
-    await asyncio.wait_for(ended.wait(), 30)
+    await asyncio.wait_for(ended.wait(), 60)
     assert said[0] == ["Lagged"] and said[-1] == "end" and len(said) >= 3
 
 

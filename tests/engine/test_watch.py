@@ -175,8 +175,8 @@ async def test_a_replay_stops_for_a_client_that_does_not_read_and_goes_on_when_i
 
     watch = door.watch_all(ME, Stalling(), lambda said: None, lambda: paused, since=0)
     for place in (4, 8, 12):
-        assert await asyncio.wait_for(places.get(), 30) == place
-        await asyncio.wait_for(door.idle(info.id), 30)
+        assert await asyncio.wait_for(places.get(), 60) == place
+        await asyncio.wait_for(door.idle(info.id), 60)
         assert places.empty()
         paused = False
         watch.resume()

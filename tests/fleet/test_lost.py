@@ -64,7 +64,7 @@ async def test_what_was_not_acknowledged_is_refused_when_the_session_is_lost(fle
     waits = await a.say(session, "and on", by=ANN)
     a.host.live[session].ledger.lose()
     with pytest.raises(StaleEpoch):
-        await asyncio.wait_for(waits.done, 30)
+        await asyncio.wait_for(waits.done, 60)
 
 
 async def test_prompts_behind_a_question_are_followed_too(fleet: Fleet) -> None:
@@ -85,7 +85,7 @@ async def test_prompts_behind_a_question_are_followed_too(fleet: Fleet) -> None:
     revive(b)
     assert (await asyncio.wait_for(behind.done, 60)).outcome == "completed"
     with pytest.raises(StaleEpoch):
-        await asyncio.wait_for(refused.done, 30)
+        await asyncio.wait_for(refused.done, 60)
 
 
 async def test_a_lost_session_writes_no_end_of_its_turn(fleet: Fleet) -> None:

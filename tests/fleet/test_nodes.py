@@ -194,7 +194,7 @@ async def test_a_clean_stop_hands_over_at_once(fleet: Fleet) -> None:
     session = await a.open()
     await a.leave()
     work = await b.say(session, "hi", by=BOB)
-    assert (await asyncio.wait_for(work.done, 30)).text == "hello"
+    assert (await asyncio.wait_for(work.done, 60)).text == "hello"
     assert b.host.live[session].own
 
 
@@ -290,7 +290,7 @@ async def test_one_that_was_away_past_its_lease_is_refused(fleet: Fleet) -> None
     await until(lambda: session in b.host.live)
     with pytest.raises(StaleEpoch):
         await ledger.put(ev.Noted("info", "late"))
-    await asyncio.wait_for(ended.wait(), 30)
+    await asyncio.wait_for(ended.wait(), 60)
     assert session not in a.host.live
     await gapless(b, session)
     assert "late" not in [getattr(body, "title", "") for body in await kept(b, session)]

@@ -375,8 +375,8 @@ async def test_p11_a_turn_outlives_a_restart_of_the_database(seed: int) -> None:
             await a.say(session, "more", by=WHO)
         assert "Stalled" in str(caught.value)
         await asyncio.to_thread(server.start)
-        assert (await asyncio.wait_for(work.done, 30)).outcome == "completed"
-        assert (await asyncio.wait_for((await a.say(session, "more", by=WHO)).done, 30)).text
+        assert (await asyncio.wait_for(work.done, 60)).outcome == "completed"
+        assert (await asyncio.wait_for((await a.say(session, "more", by=WHO)).done, 60)).text
         found = await _counted(a, session)
         # The epoch held, so nothing was given up: each turn and each tool once, and no notice.
         assert a.host.live[session].ledger.epoch == epoch and "noted" not in found
@@ -411,7 +411,7 @@ async def test_p11_a_turn_goes_on_after_a_restart_that_took_longer_than_the_leas
         await until(lambda: ledger.lost)
         ran = len(echo.ran)
         await asyncio.to_thread(server.start)
-        finished = await asyncio.wait_for(work.done, 30)
+        finished = await asyncio.wait_for(work.done, 60)
         assert finished.outcome == "completed", finished
         found = await _counted(a, session)
         assert [found[kind] for kind in ("turn_began", "turn_ended", "noted")] == [1, 1, 1]

@@ -241,7 +241,7 @@ async def test_callbacks_are_woken_by_what_is_kept() -> None:
     nudge.speak([Event("s", 1, ev.TextDelta("t", "x"))])
     assert not nudge.woken.is_set()
     nudge.speak([EVENT])
-    await asyncio.wait_for(nudge.woken.wait(), 30)
+    await asyncio.wait_for(nudge.woken.wait(), 60)
 
 
 # --- metrics ---

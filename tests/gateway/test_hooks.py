@@ -36,7 +36,7 @@ async def test_a_signed_call_begins_a_turn_and_goes_on_in_its_session():
             taken = await client.post("/hooks/ci", content=body, headers=headers)
             assert taken.status_code == 202
             id = taken.json()["session"]
-            await asyncio.wait_for(served.door.idle(id), 30)
+            await asyncio.wait_for(served.door.idle(id), 60)
             said = await served.door.messages(id)
             assert said[0].content[0].text == 'Look: {"build":"failed"}'
             again = await client.post("/hooks/ci", content=body, headers=headers)
@@ -46,7 +46,7 @@ async def test_a_signed_call_begins_a_turn_and_goes_on_in_its_session():
                 "/hooks/ci", content=b"x", headers={"x-hub-signature-256": f"sha256={forge}"}
             )
             assert more.status_code == 202 and more.json()["session"] == id
-            await asyncio.wait_for(served.door.idle(id), 30)
+            await asyncio.wait_for(served.door.idle(id), 60)
 
 
 async def test_a_call_that_is_not_signed_or_wrongly_begins_nothing():
@@ -116,7 +116,7 @@ async def listening(endpoint: Endpoint):
     server = await asyncio.start_server(endpoint.serve, "127.0.0.1", 0)
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/told"
-        await asyncio.wait_for(asyncio.gather(*endpoint.serving), 30)
+        await asyncio.wait_for(asyncio.gather(*endpoint.serving), 60)
 
 
 async def test_events_are_posted_signed_in_order_and_again_after_a_failure():
@@ -128,7 +128,7 @@ async def test_events_are_posted_signed_in_order_and_again_after_a_failure():
         async with serving(["hello"], callbacks={"x": out}) as served:
             info = await served.door.open(OpenSpec())
             await (await served.door.prompt(info.id, (Text("hi"),))).done
-            await asyncio.wait_for(endpoint.ended.wait(), 30)
+            await asyncio.wait_for(endpoint.ended.wait(), 60)
     assert endpoint.tries == 4
     kinds = [json.loads(body)["body"]["type"] for _, body in endpoint.taken]
     assert kinds == ["turn_began", "turn_ended"]

@@ -29,7 +29,7 @@ async def told(client, method, path, status=200, **more):
 
 
 async def pending(client, session):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             found = (await told(client, "GET", f"/approvals?sessionId={session}"))["data"]
             if found:
@@ -38,7 +38,7 @@ async def pending(client, session):
 
 
 async def ended(client, session, status="completed"):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             found = (await told(client, "GET", f"/sessions/{session}"))["data"]
             if found["status"] == status:
@@ -275,7 +275,7 @@ async def test_events_as_they_happen(served):
         await told(client, "POST", f"/approvals/{approval['id']}/decide",
                    json={"decision": "approve"})  # fmt: skip
         heard = []
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while len(heard) < 2:
                 line = await anext(lines)
                 if line.startswith("data: "):

@@ -95,7 +95,7 @@ async def test_none_loses_a_word_and_one_that_does_not_read_costs_little():
         deaf.transport.pause_reading()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         work = await served.door.prompt(info.id, (Text("go"),))
-        await asyncio.wait_for(work.done, 40)
+        await asyncio.wait_for(work.done, 60)
         await asyncio.wait_for(asyncio.gather(*(one.over for one in watchers)), 60)
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         for one in watchers:
@@ -141,7 +141,7 @@ async def test_readers_that_stop_reading_hold_a_bounded_amount():
         if len(session.ledger.hub.watches) < 3:
             await asyncio.wait_for(there.wait(), 60)
         work = await served.door.prompt(info.id, (Text("go"),))
-        await asyncio.wait_for(work.done, 40)
+        await asyncio.wait_for(work.done, 60)
         await asyncio.wait_for(asyncio.shield(reading.over), 60)
         assert "".join(reading.text) == words
         for watch in session.ledger.hub.watches:

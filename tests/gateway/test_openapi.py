@@ -47,7 +47,7 @@ class Beside:
 
     def close(self) -> None:
         self.loop.call_soon_threadsafe(self.stop.set)
-        self.thread.join(10)
+        self.thread.join(60)
 
 
 @pytest.fixture(scope="module")

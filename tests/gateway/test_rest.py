@@ -101,7 +101,7 @@ async def test_a_turn_outlives_the_client_that_began_it():
         asks = (await client.get("/api/approvals")).json()
         assert [one["ask"]["tool"] for one in asks] == ["echo"]
         await client.post(f"/api/approvals/{asks[0]['ask']['id']}", json={"verdict": "allow"})
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await served.door.idle(id)
         assert (await client.get(f"/api/sessions/{id}")).json()["result"] == "done"
 
@@ -126,7 +126,7 @@ async def test_an_approval_is_settled_once():
 
 
 async def waiting_ask(client) -> dict:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         async with client.stream("GET", "/api/events?since=0") as stream:
             async for line in stream.aiter_lines():
                 if line.startswith("data: ") and '"type":"asked"' in line:
@@ -140,7 +140,7 @@ async def test_a_running_turn_is_steered_and_cancelled():
         assert (await client.post(f"/api/sessions/{id}/cancel")).status_code == 409
         await client.post(f"/api/sessions/{id}/prompt", json={"text": "go", "wait": False})
         async with (
-            asyncio.timeout(30),
+            asyncio.timeout(60),
             client.stream("GET", f"/api/sessions/{id}/stream?since=0") as s,
         ):
             async for line in s.aiter_lines():
@@ -164,7 +164,7 @@ async def test_events_go_on_where_a_reader_stopped():
             headers = {"last-event-id": last} if last else {}
             url = "/api/events" + ("" if last else "?since=0")
             newest = await served.door.newest()
-            async with asyncio.timeout(30), client.stream("GET", url, headers=headers) as stream:
+            async with asyncio.timeout(60), client.stream("GET", url, headers=headers) as stream:
                 async for line in stream.aiter_lines():
                     if line.startswith("id: "):
                         last = line[4:]
@@ -214,7 +214,7 @@ async def test_the_dashboard_stream_tells_sessions_approvals_and_clients():
     async with serving([turn(call("echo", text="x")), "ok"]) as served, served.client() as client:
         info = await served.door.open(OpenSpec())
         names: set[str] = set()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             async with client.stream("GET", f"/api/live?session={info.id}&since=0") as stream:
                 async for line in stream.aiter_lines():
                     if not line.startswith("event: "):
@@ -231,7 +231,7 @@ async def test_the_dashboard_stream_tells_sessions_approvals_and_clients():
         left = asyncio.Event()
         served.door.visitors.on_change.append(left.set)
         if served.door.visitors.clients:
-            await asyncio.wait_for(left.wait(), 30)
+            await asyncio.wait_for(left.wait(), 60)
         assert not served.door.visitors.clients
 
 

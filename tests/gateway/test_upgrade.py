@@ -18,7 +18,7 @@ from dragoman.testing.script import call, turn
 async def ask(ws, id: int, method: str, **params) -> dict:
     """Send a request; returns its answer, whatever comes between."""
     await ws.send(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             message = json.loads(await ws.recv())
             if message.get("id") == id and "method" not in message:
@@ -43,14 +43,14 @@ async def test_acp_runs_a_turn_one_message_per_text_frame(tmp_path: Path):
             )
             await ws.send(text)
             seen = []
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while not seen or seen[-1].get("id") != 3:
                     frame = await ws.recv()
                     assert isinstance(frame, str) and "\n" not in frame
                     seen.append(json.loads(frame))
             assert seen[-1]["result"]["content"] == "Hello."
             await ws.send(text.replace('"id": 3', '"id": 4').encode())  # binary counts as well
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while json.loads(await ws.recv()).get("id") != 4:
                     pass
         # The session belongs to the host: another connection takes it up.
@@ -97,7 +97,7 @@ async def test_an_approval_crosses_from_rest_to_acp(tmp_path: Path):
             await ws.send(
                 json.dumps({"jsonrpc": "2.0", "id": 3, "method": "session/prompt", "params": row})
             )
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while True:
                     message = json.loads(await ws.recv())
                     if message.get("method") == "session/request_permission":
@@ -113,7 +113,7 @@ async def test_an_oversized_frame_ends_the_connection():
     async with serving(limits=Limits(max_line_bytes=10_000)) as served:
         async with connect(served.ws + "/acp", **bearer(served)) as ws:
             await ws.send("x" * 20_000)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 refused = json.loads(await ws.recv())
                 assert refused["error"]["code"] == -32600 and refused["id"] is None, refused
                 with pytest.raises(websockets.ConnectionClosed) as closed:
@@ -151,7 +151,7 @@ async def test_too_many_clients_are_told_so():
         async with connect(served.ws + "/acp", **bearer(served)) as one:
             async with connect(served.ws + "/acp", **bearer(served)) as two:
                 async with connect(served.ws + "/acp", **bearer(served)) as three:
-                    async with asyncio.timeout(30):
+                    async with asyncio.timeout(60):
                         assert "clients are connected" in await three.recv()
                         with pytest.raises(websockets.ConnectionClosed):
                             await three.recv()

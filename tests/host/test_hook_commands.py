@@ -41,7 +41,7 @@ async def hosting(
 
 
 async def go(composed: Composed, session: str, text: str = "go") -> Any:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         return await (await composed.door.prompt(session, (Text(text),), ME)).done
 
 

@@ -173,7 +173,7 @@ async def test_a_packed_stream_is_read_as_it_comes() -> None:
 
     async with Server(play) as server, closing(Client(env={})) as client:
         found = bytearray()
-        async with asyncio.timeout(30), client.open("POST", server.url) as answer:
+        async with asyncio.timeout(60), client.open("POST", server.url) as answer:
             answer.into(found.extend)
             while b"1" not in found:
                 await answer.more()
@@ -244,7 +244,7 @@ async def test_a_head_that_drips_does_not_move_the_limit() -> None:
 
     async with Server(play) as server, closing(Client(env={}, timeouts=QUICK)) as client:
         with pytest.raises(TimedOut, match="no answer began"):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await client.fetch("POST", server.url)
 
 

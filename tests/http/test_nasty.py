@@ -84,7 +84,7 @@ async def test_framing_without_end_is_cut(more: bytes) -> None:
 
     async with Server(play) as server, closing(Client(env={}, timeouts=PATIENT)) as client:
         with pytest.raises(NotHttp):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await client.fetch("POST", server.url)
 
 
@@ -102,7 +102,7 @@ async def test_framing_that_drips_is_silence(drip: bytes) -> None:
 
     async with Server(play) as server, closing(Client(env={}, timeouts=QUICK)) as client:
         with pytest.raises(TimedOut):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await client.fetch("POST", server.url)
 
 
@@ -125,5 +125,5 @@ async def test_words_before_the_answer_without_end_are_cut() -> None:
 
     async with Server(play) as server, closing(Client(env={}, timeouts=PATIENT)) as client:
         with pytest.raises(NotHttp):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await client.fetch("POST", server.url)

@@ -43,7 +43,7 @@ class Acpx:
     def wait_alone(self) -> None:
         """Until its background process has left: one that is leaving may drop what it is asked."""
         queues = Path(self.env["HOME"]) / ".acpx" / "queues"
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while list(queues.glob("*.lock")):
             assert time.monotonic() < deadline, "its background process does not leave"
             time.sleep(0.05)
@@ -81,11 +81,11 @@ def test_a_named_session_over_several_processes(tmp_path: Path) -> None:
     )  # fmt: skip
     try:
         assert long.stdout is not None and long.stdout.read(1)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while '"count slowly' not in scene.log.read_text() and time.monotonic() < deadline:
             time.sleep(0.05)
         acpx.run("cancel", "-s", "w1")
-        out, _ = long.communicate(timeout=20)
+        out, _ = long.communicate(timeout=60)
         assert b"cancelled" in out and long.returncode == 0
     finally:
         if long.poll() is None:

@@ -54,7 +54,7 @@ class Scene:
             "humanlayer", *words, env=self.env, cwd=self.work,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
-        out, err = await asyncio.wait_for(process.communicate(), 30)
+        out, err = await asyncio.wait_for(process.communicate(), 60)
         assert process.returncode is not None
         return process.returncode, out.decode(), err.decode()
 

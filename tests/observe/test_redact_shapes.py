@@ -16,6 +16,7 @@ SHAPES = [
         "Cookie: ", "MY_TOKEN=", "--api-key ", "https://me:", "https://h/?token=",
     )),
     "AKIAABCDEFGHIJKLMNOP", "ASIAABCDEFGHIJKLMNOP", f"SG.{R}.{R}", f"eyJhbGciOiJIUzI1NiJ9.{R}.{R}",
+    f"-eyJ{'a' * 1900}.{R}.{R}", f"curl -u me:{R}", f"--user={'m' * 200}:{R}",
     f"-----BEGIN RSA PRIVATE KEY-----\n{R}\n{R}\n-----END RSA PRIVATE KEY-----",
     f"-----BEGIN PRIVATE KEY-----\\n{R}\\n{R}\\nQ==\\n-----END PRIVATE KEY-----",
     f"-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES,00\n\n{R}\n{R}\n",
@@ -53,8 +54,8 @@ def test_hostile_texts_take_no_time_out_of_proportion() -> None:
     began = "-----BEGIN RSA PRIVATE KEY-----"
     for piece in (f"{began}\n", f"{began}{'A' * 70}", "A" * 70 + "\n", "Proc-Type: ", "fw_a1",
                   "\\n", f"{began}\nProc-Type: x\n", f"{began} a-", "a-",
-                  "12345678:", "glpat-",
-                  "xai-A", "SG.", "eyJ"):  # fmt: skip
+                  "12345678:", "glpat-", "xai-A", "SG.",
+                  "eyJ", "eyJ-", "eyJ" + "a" * 10 + ".eyJ-", "-u=", "--user="):  # fmt: skip
         took = []
         for size in (20_000, 160_000):
             text = (began + piece * size)[:size]

@@ -29,7 +29,7 @@ if shutil.which("bwrap"):
 FETCH = """
 import sys, urllib.request, urllib.error
 try:
-    with urllib.request.urlopen(sys.argv[1], timeout=10) as answer:
+    with urllib.request.urlopen(sys.argv[1], timeout=60) as answer:
         print("got", answer.status, answer.read().decode())
 except urllib.error.HTTPError as error:
     print("refused", error.code, error.read().decode())
@@ -129,7 +129,7 @@ async def test_the_proxy_ends_with_its_command(desk: Desk, page: int) -> None:
     from dragoman.sandbox import outlet
 
     await run(desk, (f"localhost:{page}",), FETCH, f"http://localhost:{page}/")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while outlet._serving:
             await asyncio.wait(set(outlet._serving))
     with pytest.raises(OSError), socket.socket() as other:  # it never listened in our network

@@ -345,7 +345,7 @@ def test_no_swap_in_a_race_ever_reads_outside(place: Path, way: str) -> None:
             seen["mine"] += 1
     finally:
         stop.set()
-        thread.join(10)
+        thread.join(60)
         sys.setswitchinterval(interval)
     assert seen["mine"] and seen["refused"] + seen["missing"], seen
 

@@ -16,6 +16,10 @@ def seen(status: int, body: Any = b"", **headers: str) -> Any:
     return from_response("acme", status, names, data)
 
 
+def test_a_body_that_nests_without_end_is_a_refusal_like_another() -> None:
+    assert seen(503, b"[" * 100_000).kind == "overloaded"
+
+
 @pytest.mark.parametrize(
     ("status", "error", "kind"),
     [

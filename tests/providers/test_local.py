@@ -50,7 +50,7 @@ class TestRealWeights:
                     begun.set()
 
         task = asyncio.create_task(consume())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await begun.wait()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):

@@ -36,7 +36,17 @@ def test_the_first_model_with_a_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{}", b'{"models":[]}', b'{"models":5}', b"not json", b"\xff", b"[1]"]
+    "body",
+    [
+        b"",
+        b"{}",
+        b'{"models":[]}',
+        b'{"models":5}',
+        b"not json",
+        b"\xff",
+        b"[1]",
+        b'{"x":' * 30_000,
+    ],
 )
 def test_whatever_is_no_list_of_models_is_a_no(body: bytes) -> None:
     with server(b"HTTP/1.0 200 OK\r\n\r\n" + body) as (address, _):

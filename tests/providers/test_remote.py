@@ -129,14 +129,14 @@ async def test_cancel_closes_the_connection_at_once(name: str, within: float) ->
                     spoken.set()
 
         task = asyncio.create_task(consume())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await spoken.wait()
             await api.holding.wait()
         began = time.perf_counter()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await api.hung_up.wait()
         assert time.perf_counter() - began < within
         await provider.close()
@@ -150,7 +150,7 @@ async def test_leaving_the_iteration_closes_the_connection() -> None:
             async for part in parts:
                 if isinstance(part, ModelText):
                     break
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await api.hung_up.wait()
         await provider.close()
 
@@ -167,7 +167,7 @@ async def test_cancel_while_waiting_for_a_retry() -> None:
                     waiting.set()
 
         task = asyncio.create_task(consume())
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await waiting.wait()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -291,7 +291,7 @@ async def test_parts_come_as_they_are_sent() -> None:
     async with FakeApi(Reply([sse(chat_delta(content="now"))], hold=True)) as api:
         provider = remote(api, OpenAIChat())
         stream = provider.stream(request(MODEL))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             first: list[ModelPart] = [await anext(stream), await anext(stream)]
         assert first == [ModelOpened(), ModelText("now")]
         await stream.aclose()  # type: ignore[attr-defined]

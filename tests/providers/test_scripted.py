@@ -86,7 +86,7 @@ async def test_retry_and_wait() -> None:
 async def test_hang_until_release() -> None:
     script = Scripted([turn("before", hang(), " after")])
     task = asyncio.create_task(read(script.stream(request(script.model))))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await script.hanging.wait()
         assert not task.done()
         script.release()
@@ -96,7 +96,7 @@ async def test_hang_until_release() -> None:
 async def test_hang_until_cancelled() -> None:
     script = Scripted([hang()])
     task = asyncio.create_task(read(script.stream(request(script.model))))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await script.hanging.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -23,7 +23,7 @@ for method, path, body in (
     ("PUT", "/api/config", full), ("PATCH", "/api/config", full), ("POST", "/api/config", full),
     ("POST", "/api/tokens", {"name": "mine"}), ("GET", "/api/config", None),
 ):
-    c = http.client.HTTPConnection("127.0.0.1", told["port"], timeout=10)
+    c = http.client.HTTPConnection("127.0.0.1", told["port"], timeout=60)
     c.request(method, path, json.dumps(body), {"content-type": "application/json"})
     answer = c.getresponse()
     answer.read()

@@ -23,12 +23,12 @@ import http.client, json, os, socket, sys, time
 told = json.load(open(sys.argv[1]))
 def line():
     s = socket.socket(socket.AF_UNIX)
-    s.settimeout(5)
+    s.settimeout(60)
     s.connect(told["socket"])
     s.sendall(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\\n')
     return s.recv(100)
 def http_of(method, path, body):
-    c = http.client.HTTPConnection("127.0.0.1", told["port"], timeout=5)
+    c = http.client.HTTPConnection("127.0.0.1", told["port"], timeout=60)
     c.request(method, path, json.dumps(body), {"content-type": "application/json"})
     answer = c.getresponse()
     answer.read()

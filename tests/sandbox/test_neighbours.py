@@ -124,7 +124,7 @@ async def test_walls_that_can_never_be_put_up_are_given_up(tmp_path: Path, walls
     capture = Capture(Outputs(str(tmp_path / "outputs")))
     told: list[str] = []
     run = CommandRun(failing(confined()), "MARK=m", capture, Progress(told.append))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         assert await run.run(20) is False
     assert run.code == 1 and len(tries) == 8
     assert capture.text().count("bwrap: Can't") == 1 and "".join(told) == capture.text()

@@ -16,7 +16,7 @@ from dragoman.sandbox import brand
 TRY = """
 import socket, sys
 s = socket.socket(socket.AF_UNIX)
-s.settimeout(5)
+s.settimeout(60)
 s.connect(open("where").read())
 try:
     s.sendall(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\\n')
@@ -160,7 +160,7 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 os.write(write, b"x")
-for _ in range(200):
+for _ in range(5_000):
     if descendants.bury():
         print("collected")
         break

@@ -134,7 +134,7 @@ class World:
         tool = registry.toolbox().find(attempt.tool)
         assert tool is not None
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 return await tool.run(self.args(attempt), env)  # type: ignore[arg-type]
         except Fault as fault:
             from dragoman.engine.content import Text

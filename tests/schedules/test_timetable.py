@@ -60,7 +60,7 @@ async def ran(table, job_id, count=1):
                 return runs
             await asyncio.sleep(0.005)
 
-    return await asyncio.wait_for(enough(), 30)
+    return await asyncio.wait_for(enough(), 60)
 
 
 async def is_next(table, job_id, at):
@@ -72,7 +72,7 @@ async def is_next(table, job_id, at):
                 return
             await asyncio.sleep(0.005)
 
-    await asyncio.wait_for(looked(), 30)
+    await asyncio.wait_for(looked(), 60)
 
 
 def pass_time(door, table, ms):
@@ -121,7 +121,7 @@ async def test_what_ran_when_the_process_died_is_told():
     async with kept(door) as table:
         made = await table.add(job())
         run = asyncio.ensure_future(table.trigger(made.id))
-        await asyncio.wait_for(gate.running.wait(), 30)
+        await asyncio.wait_for(gate.running.wait(), 60)
         assert table.get(made.id).last_status == "running"
     run.cancel()
     async with kept(door_of(store=store)) as table:
@@ -136,7 +136,7 @@ async def test_one_job_runs_once_at_a_time():
     async with kept(door) as table:
         made = await table.add(job())
         first = asyncio.ensure_future(table.trigger(made.id))
-        await asyncio.wait_for(gate.running.wait(), 30)
+        await asyncio.wait_for(gate.running.wait(), 60)
         pass_time(door, table, 60_000)
         second = asyncio.ensure_future(table.trigger(made.id))
         await asyncio.sleep(0)
@@ -228,7 +228,7 @@ async def test_a_time_whose_turn_had_not_begun_when_the_process_died_is_made_up_
 
         door.prompt = die  # type: ignore[method-assign]
         pass_time(door, table, 10_000)
-        await asyncio.wait_for(died.wait(), 30)
+        await asyncio.wait_for(died.wait(), 60)
         (run,) = await table.runs(made.id, 5)
         assert run.finished_at is None
     door = door_of(store=store, now=1_020_000)

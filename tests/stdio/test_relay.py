@@ -104,7 +104,7 @@ def waiting(relay: Any) -> dict[Any, Any]:
 async def returned(relay: Any) -> None:
     """Wait until a relay that looks for its host has one."""
     if relay._returning is not None:
-        await asyncio.wait_for(relay._returning, 30)
+        await asyncio.wait_for(relay._returning, 60)
 
 
 async def begun(way: Way, **more: Any) -> tuple[Any, End]:
@@ -161,6 +161,23 @@ async def test_relay_takes_everything_up_again_on_another_connection() -> None:
     assert [one["id"] for one in editor.said()] == [1, 2, 9, 3, 4] and waiting(made) == {}
 
 
+async def test_relay_passes_on_what_it_cannot_hold() -> None:
+    """A number of JSON that none of ours holds breaks no connection."""
+    way = Way()
+    made, editor = await begun(way)
+    odd = b'{"id":%d,"method":"%b","params":{"cwd":"%b","x":1e999}}'
+    lines = [odd % (1, b"initialize", b"/"), odd % (2, b"session/new", b"rel")]
+    made.heard(lines)
+    whole = os.path.abspath("rel").encode()
+    assert way.links[0].sent == [lines[0], odd % (2, b"session/new", whole)]
+    made.told([answer(1), answer(2, sessionId="s1")])
+    way.links[0].sent.clear()
+    made.host_gone()
+    await returned(made)
+    hello = next(sent for sent in way.links[1].sent if b"initialize" in sent)
+    assert b'"x":1e999' in hello and not made.over.done() and len(editor.said()) == 2
+
+
 async def test_relay_never_gives_up_on_a_prompt_that_has_begun() -> None:
     way = Way()
     made, editor = await begun(way)
@@ -201,7 +218,7 @@ async def test_relay_without_a_host_fails_what_is_open() -> None:
     made.heard([line(1, "session/list")])
     way.there = False
     made.host_gone()
-    assert await asyncio.wait_for(made.over, 30) == 1
+    assert await asyncio.wait_for(made.over, 60) == 1
     assert editor.said()[0]["id"] == 1 and "did not come back" in str(editor.said()[0])
 
 
@@ -215,7 +232,7 @@ async def test_relay_goes_to_the_spare_way_and_back_when_nothing_runs() -> None:
     first.there = True
     looking = made._looking
     assert looking is not None
-    await asyncio.wait_for(looking, 30)
+    await asyncio.wait_for(looking, 60)
     await returned(made)
     assert spare.closed and made._way is first and made._ready
     made.leave()

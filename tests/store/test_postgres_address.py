@@ -228,7 +228,7 @@ async def test_what_is_told_of_a_database_that_is_away_is_the_newest(postgres: S
     posted = store.post(make_batch("s", epoch, 1))
     await until(lambda: "accepting connections" in store.problem, 30)
     await other.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
-    assert await asyncio.wait_for(posted, 30) > 0
+    assert await asyncio.wait_for(posted, 60) > 0
     assert len(told) == 2 and "cannot be reached" in told[0] and told[1] == store.problem == ""
     await other.close()
     await store.close()

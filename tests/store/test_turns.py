@@ -94,7 +94,7 @@ async def test_loops_in_several_threads_lose_nothing(tmp_path: Path) -> None:
 
     async def write(name: str) -> None:
         for seq in range(1, 201):
-            await asyncio.wait_for(store.post(make_batch(name, 1, seq), patient=seq % 3 == 0), 30)
+            await asyncio.wait_for(store.post(make_batch(name, 1, seq), patient=seq % 3 == 0), 60)
 
     threads = [threading.Thread(target=asyncio.run, args=(write(name),)) for name in names[1:]]
     for thread in threads:

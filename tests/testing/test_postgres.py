@@ -35,10 +35,10 @@ def test_it_goes_with_its_owner(way: str) -> None:
         assert Path(folder).is_dir()
         server = kernel.open_process(int(pid))
         owner.stdin.close()
-        assert owner.wait(30) == -signal.SIGKILL
+        assert owner.wait(60) == -signal.SIGKILL
     with os.fdopen(server) as ends:
-        assert select.select([ends], [], [], 30)[0]
-    until = time.monotonic() + 30
+        assert select.select([ends], [], [], 60)[0]
+    until = time.monotonic() + 60
     while Path(folder).exists():
         assert time.monotonic() < until
         os.sched_yield()

@@ -14,7 +14,7 @@ from dragoman.tools.registry import Registry
 
 
 async def gone(pid: int) -> bool:
-    for _ in range(300):
+    for _ in range(6_000):
         if not os.path.exists(f"/proc/{pid}"):
             return True
         await asyncio.sleep(0.01)

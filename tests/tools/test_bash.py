@@ -45,7 +45,7 @@ class Saw:
             self.event.set()
 
     async def numbers(self) -> list[int]:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await self.event.wait()
         return [int(number) for number in "".join(self.env.said).split()]
 

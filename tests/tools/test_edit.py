@@ -110,6 +110,7 @@ async def test_only_changed_lines_show_on_a_file_with_crlf(use: Any, work: Path)
         ([{"oldText": "b"}], "edit 1: newText is required"),
         ([{"newText": "b"}], "edit 1: oldText is required"),
         ("[", "edits: expected a list"),
+        ("[" * 100_000, "edits: expected a list"),
         (5, "edits: expected `array`"),
         ([{"oldText": "b", "newText": 5.5}], "expected `str`"),
     ],

@@ -119,7 +119,7 @@ async def test_the_death_of_an_idle_server_of_events_is_noticed_at_once() -> Non
         await ready(tools)
         assert tools.find("mcp__far__add") is not None
         process.kill()
-        title, _ = await asyncio.wait_for(noted.get(), 30)  # though nobody called it
+        title, _ = await asyncio.wait_for(noted.get(), 60)  # though nobody called it
         assert title == "MCP server far was lost"
         await tools.close()
 

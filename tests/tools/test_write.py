@@ -152,7 +152,7 @@ async def test_no_swapped_directory_is_ever_written_through(
                 continue
     finally:
         stop.set()
-        thread.join(10)
+        thread.join(60)
         sys.setswitchinterval(interval)
     assert os.listdir(outside) == []
 

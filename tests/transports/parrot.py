@@ -64,6 +64,6 @@ class Cage:
         return parrot
 
     async def first(self) -> Parrot:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await self.news.wait()
         return self.parrots[0]

@@ -93,7 +93,7 @@ async def test_close_sends_what_was_said_and_hears_no_more():
     client.send(b"c")
     assert client.received() == [b">a", b"bye"]
     assert len(cage.parrots[0].heard) == 1
-    await asyncio.wait_for(cage.parrots[0].over.wait(), 30)
+    await asyncio.wait_for(cage.parrots[0].over.wait(), 60)
     assert cage.parrots[0].link.closed
     cage.parrots[0].link.send(b"into the void")
     await turn()
@@ -113,7 +113,7 @@ async def test_abort_loses_what_is_queued():
     cage = Cage()
     client = Client(cage)
     client.send(b"a", b"abort")
-    await asyncio.wait_for(cage.parrots[0].over.wait(), 30)
+    await asyncio.wait_for(cage.parrots[0].over.wait(), 60)
     assert client.wire.writes == [] and cage.parrots[0].losses == 1
 
 
@@ -166,7 +166,7 @@ async def test_a_client_that_takes_nothing_is_cut_off():
     client.send(b"big 150000")
     woken = asyncio.Event()
     cage.parrots[0].link.on_resume(woken.set)
-    await asyncio.wait_for(cage.parrots[0].over.wait(), 30)
+    await asyncio.wait_for(cage.parrots[0].over.wait(), 60)
     assert woken.is_set() and cage.parrots[0].losses == 1
 
 
@@ -175,7 +175,7 @@ async def test_a_closing_client_that_takes_nothing_is_cut_off_too():
     client = Client(cage, stall=0.02)
     client.wire.stuck = True
     client.send(b"a", b"close")
-    await asyncio.wait_for(cage.parrots[0].over.wait(), 30)
+    await asyncio.wait_for(cage.parrots[0].over.wait(), 60)
 
 
 async def test_a_slow_but_living_client_is_not_cut_off():
@@ -189,7 +189,7 @@ async def test_a_slow_but_living_client_is_not_cut_off():
         assert not cage.parrots[0].link.closed
     client.pump._check_stall()
     assert cage.parrots[0].link.closed
-    await asyncio.wait_for(cage.parrots[0].over.wait(), 30)
+    await asyncio.wait_for(cage.parrots[0].over.wait(), 60)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -170,7 +170,7 @@ def test_what_was_read_before_comes_first(loop, sockets):
         ear = Ear()
         line = await stdio.serve(lambda _: ear, stdin=stdin, stdout=stdout, first=b'first\n{"se')
         os.close(feed)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await ear.over.wait()
         line.pump.close()
         await line.gone.wait()

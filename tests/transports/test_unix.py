@@ -95,7 +95,7 @@ async def test_talk_and_peer(served):
     assert (peer.pid, peer.uid, peer.transport) == (os.getpid(), os.geteuid(), "unix")
     assert peer.label == f"unix:pid={os.getpid()},uid={os.geteuid()}"
     writer.close()
-    await asyncio.wait_for(cage.parrots[0].over.wait(), 30)
+    await asyncio.wait_for(cage.parrots[0].over.wait(), 60)
 
 
 async def test_half_close_still_gets_the_answers(served):
@@ -103,7 +103,7 @@ async def test_half_close_still_gets_the_answers(served):
     reader, writer = await asyncio.open_unix_connection(listener.path)
     writer.write(b"a\nb")
     writer.write_eof()
-    assert await asyncio.wait_for(reader.read(), 30) == b">a\n>b\n"
+    assert await asyncio.wait_for(reader.read(), 60) == b">a\n>b\n"
     writer.close()
 
 
@@ -114,7 +114,7 @@ async def test_a_client_that_goes_without_a_word(served):
     sock.sendall(b"big 5000000\n")
     parrot = await cage.first()
     sock.close()
-    await asyncio.wait_for(parrot.over.wait(), 30)
+    await asyncio.wait_for(parrot.over.wait(), 60)
     assert parrot.losses == 1
 
 
@@ -150,7 +150,7 @@ async def test_real_backpressure_stops_reading_and_recovers(tmp_path):
     reader._transport.pause_reading()  # type: ignore[attr-defined]
     writer.write(b"big 900000\n" * 10)
     parrot = await cage.first()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not parrot.link.paused:  # noqa: ASYNC110 - the kernel decides when
             await asyncio.sleep(0)
     reader._transport.resume_reading()  # type: ignore[attr-defined]
@@ -160,7 +160,7 @@ async def test_real_backpressure_stops_reading_and_recovers(tmp_path):
             got += len(await reader.read(1 << 20))
     assert not parrot.link.paused
     writer.write(b"still there\n")
-    assert await asyncio.wait_for(reader.readline(), 30) == b">still there\n"
+    assert await asyncio.wait_for(reader.readline(), 60) == b">still there\n"
     writer.close()
     await listener.close()
 

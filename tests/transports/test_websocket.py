@@ -71,10 +71,10 @@ async def test_the_websockets_client_talks():
         long = "x" * 300_000
         await client.send(long)
         assert await client.recv() == ">" + long
-        await asyncio.wait_for(await client.ping(), 30)
+        await asyncio.wait_for(await client.ping(), 60)
         cage.parrots[0].link.send_blob(Blob([b"one", b"two"]))
         assert [await client.recv(), await client.recv()] == ["one", "two"]
-    await asyncio.wait_for(cage.parrots[0].over.wait(), 30)
+    await asyncio.wait_for(cage.parrots[0].over.wait(), 60)
     assert client.close_code == 1000 and cage.parrots[0].losses == 1
 
 
@@ -86,7 +86,7 @@ async def test_we_close_with_a_handshake():
         with pytest.raises(websockets.ConnectionClosedOK):
             await client.recv()
         assert client.close_code == 1000
-    await asyncio.wait_for(cage.parrots[0].over.wait(), 30)
+    await asyncio.wait_for(cage.parrots[0].over.wait(), 60)
 
 
 async def test_too_big_is_1009_and_the_client_learns_it():
@@ -141,7 +141,7 @@ async def test_our_client_side_against_the_websockets_server():
         link = attach(writer.transport, WebSocketLink(lambda _: Ear(), PEER, client=True))  # type: ignore[return-value]
         link.send("über".encode())
         link.send_blob(Blob([b"a", b"b"]))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             assert [await got.get() for _ in range(3)] == ["<über".encode(), b"<a", b"<b"]
             link.close()
             assert await got.get() == b"lost"
@@ -196,7 +196,7 @@ async def test_a_close_is_echoed_after_what_came_before_it():
         + frame(Op.TEXT, b"too late", mask=MASK)
     )
     assert hand.events() == [(Op.TEXT, b">last"), (Op.CLOSE, (4001).to_bytes(2, "big"))]
-    await asyncio.wait_for(hand.cage.parrots[0].over.wait(), 30)
+    await asyncio.wait_for(hand.cage.parrots[0].over.wait(), 60)
     assert hand.wire.is_closing()
 
 
@@ -205,7 +205,7 @@ async def test_an_unmasked_frame_is_1002():
     hand.feed(frame(Op.TEXT, b"x"))
     ((op, body),) = hand.events()
     assert op == Op.CLOSE and body[:2] == (1002).to_bytes(2, "big")
-    await asyncio.wait_for(hand.cage.parrots[0].over.wait(), 30)
+    await asyncio.wait_for(hand.cage.parrots[0].over.wait(), 60)
 
 
 async def test_after_our_close_nothing_is_heard_and_the_answer_ends_it():
@@ -215,7 +215,7 @@ async def test_after_our_close_nothing_is_heard_and_the_answer_ends_it():
     hand.put(Op.TEXT, b"ignored")
     assert hand.cage.parrots[0].heard == [] and not hand.wire.is_closing()
     hand.put(Op.CLOSE, close_payload(1001))
-    await asyncio.wait_for(hand.cage.parrots[0].over.wait(), 30)
+    await asyncio.wait_for(hand.cage.parrots[0].over.wait(), 60)
     assert hand.events() == []
 
 
@@ -223,7 +223,7 @@ async def test_a_connection_that_breaks_off():
     hand = Hand(Cage())
     hand.put(Op.TEXT, b"a", fin=False)
     hand.end()
-    await asyncio.wait_for(hand.cage.parrots[0].over.wait(), 30)
+    await asyncio.wait_for(hand.cage.parrots[0].over.wait(), 60)
     assert hand.events() == [] and hand.cage.parrots[0].heard == []
 
 

@@ -33,7 +33,7 @@ def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def _read(screen: PlainScreen) -> None:
     """Until the question says how it is answered."""
-    for _ in range(500):
+    for _ in range(6_000):
         if screen._invited:
             return
         await asyncio.sleep(0.01)

@@ -21,6 +21,7 @@ from dragoman.kernel import exited, let_go
 from dragoman.observe.log import get_log
 from dragoman.wire.calls import CallFailed, LinkLost, Outbound
 from dragoman.wire.jsonrpc import (
+    INVALID_PARAMS,
     METHOD_NOT_FOUND,
     Batch,
     Invalid,
@@ -69,6 +70,13 @@ def _sign_in(program: str) -> str:
         f"Sign in with {program} itself first; or name the variable of its key in `pass_env` of "
         "its entry: it gets no key of the daemon's environment otherwise."
     )
+
+
+def _named(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # those for programs' own use have no names
+        return f"signal {number}"
 
 
 def _depth() -> int:
@@ -187,14 +195,20 @@ class Child:
             raise ProviderFailed(
                 silent, "network", hint=_UNHEARD if method == "initialize" else ""
             ) from late
-        value = _decode(raw) if raw else None
+        try:
+            value = _decode(raw) if raw else None
+        except msgspec.DecodeError as problem:
+            raise ProviderFailed(
+                f"{self.command[0]} answered {method} with what cannot be read: {problem}."
+            ) from problem
         return value if isinstance(value, dict) else {}
 
     def refusal(self, method: str, failure: CallFailed) -> ProviderFailed:
         """The child's error as ours."""
-        detail = ""
+        detail, value = "", None
         if failure.data is not None:
-            value = _decode(failure.data)
+            with contextlib.suppress(msgspec.DecodeError):  # its message is enough
+                value = _decode(failure.data)
             if isinstance(value, dict):
                 value = value.get("details") or value.get("message") or value
             detail = f" ({value})"[:500] if value not in (None, "", {}) else ""
@@ -214,7 +228,7 @@ class Child:
         code = self._process.returncode
         how = "closed its output" if code is None else f"ended with code {code}"
         if code is not None and code < 0:
-            how = f"was ended by {signal.Signals(-code).name}"
+            how = f"was ended by {_named(-code)}"
         words = self._words.decode("utf-8", "replace").strip()
         said = f" It said: {words[-600:]}" if words else ""
         return ProviderFailed(
@@ -269,7 +283,12 @@ class Child:
             case Response():
                 self.outbound.settle(message)
             case Request(method=method, params=params):
-                given = _decode(params) if params else {}
+                try:  # JSON has numbers that no number of ours can hold
+                    given = _decode(params) if params else {}
+                except msgspec.DecodeError as problem:
+                    log.warning("params cannot be read", agent=self.command[0], method=method)
+                    self.refuse(Asked(method, {}, message.id), INVALID_PARAMS, str(problem))
+                    return
                 asked = Asked(method, given if isinstance(given, dict) else {}, message.id)
                 if self.listening:
                     self.waiting.put_nowait(asked)

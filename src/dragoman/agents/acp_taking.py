@@ -26,6 +26,7 @@ _MOST_TERMINALS = 32
 _CHANGES = frozenset({"edit", "delete", "move"})
 _SHOWN = 20_000  # characters of a file that a human is shown for a decision
 _CANCEL_SECONDS = 3.0
+_MOST_COST = 1e12  # what says that it has cost more is no amount
 _GONE = "The agent process ended while this call was running; it may have taken effect."
 _SILENT = "(the agent said nothing more about this call)"
 _STOPS: dict[str, tuple[Stop, str]] = {
@@ -154,9 +155,9 @@ class Taking:
                 await self.turn.plan(words.plan_of(update))
             case "usage_update":
                 match update.get("cost"):
-                    case {"amount": int() | float() as amount} if amount > self.seat.cost:
-                        self._cost += amount - self.seat.cost
-                        self.seat.cost = float(amount)
+                    case {"amount": int() | float() as cost} if self.seat.cost < cost < _MOST_COST:
+                        self._cost += cost - self.seat.cost
+                        self.seat.cost = float(cost)
 
     def _piece(self, kind: str, text: str) -> None:
         if not text:

@@ -35,7 +35,8 @@ _PATTERNS = (
     r"\bxox[abprs]-[A-Za-z0-9-]{10,}",
     r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
     r"(?i)\bbearer\s+[A-Za-z0-9._~+/=-]{8,}",
-    r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*",  # JSON web tokens
+    # JSON web tokens. Where one may begin inside of another, each is looked at for so long only.
+    r"\beyJ[A-Za-z0-9_-]{10,2000}+\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*",
     # user:password in an address (the password may hold an @), and a long name, which is a key
     r"(?<=://)[^/\s:@?#\"']*:[^/\s?#\"']+(?=@)",
     r"(?<=://)[^/\s:@?#\"']{16,}(?=@)",
@@ -44,7 +45,7 @@ _PATTERNS = (
     r"(?i)(?<![\w-])(?:x-[\w-]+-(?:key|token|secret)|(?:x-)?api[-_]?key|x-(?:auth|token)|(?:set-)?cookie)"
     r"[\"']?:\s*[^\s\"']{6,}",
     r"\b[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|_PAT)=[^\s\"']+",
-    r"(?<![\w-])(?:-u|--user)[= ]\s*[^\s:]+:\S+",
+    r"(?<![\w-])(?:-u|--user)[= ]\s*[^\s:]{1,200}+:\S+",
     # A parameter of an address, and a flag of a command line, by their names.
     r"(?i)(?<=[?&])[\w.-]*(?:key|token|secret|passw(?:or)?d|auth|code|sig(?:nature)?)=[^&#\s\"']+",
     r"(?i)(?<![\w-])--(?:\w+-)*"

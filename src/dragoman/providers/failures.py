@@ -145,7 +145,7 @@ def _error_in(body: bytes) -> ErrorBody:
     """The error object inside a body, whatever wraps it; empty when there is none."""
     try:
         value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ErrorBody()
     if isinstance(value, list):
         value = value[0] if value else {}

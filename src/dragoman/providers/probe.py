@@ -36,7 +36,7 @@ def ollama_model(base_url: str) -> str | None:
     body = answer.partition(b"\r\n\r\n")[2]
     try:
         tags = msgspec.json.decode(body, type=_Tags)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return next((tag.name for tag in tags.models if tag.name), None)
 

@@ -76,8 +76,11 @@ def _with_whole_path(line: bytes, head: Head) -> bytes:
     cwd = place_of(head.params).cwd
     if not cwd or os.path.isabs(cwd):
         return line
-    message = msgspec.json.decode(line)
-    message["params"]["cwd"] = os.path.abspath(os.path.expanduser(cwd))
+    # All else stays as it is written: JSON has numbers that none of ours can hold.
+    message = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+    params = msgspec.json.decode(message["params"], type=dict[str, msgspec.Raw])
+    params["cwd"] = msgspec.Raw(msgspec.json.encode(os.path.abspath(os.path.expanduser(cwd))))
+    message["params"] = msgspec.Raw(msgspec.json.encode(params))
     return msgspec.json.encode(message)
 
 
@@ -373,7 +376,7 @@ class Relay:
         self._host = await way.connect(self.hostward, self._name)
         self._name_it()
         if self._hello is not None:
-            hello = msgspec.json.decode(self._hello)
+            hello = msgspec.json.decode(self._hello, type=dict[str, msgspec.Raw])
             await self._ask("initialize", hello.get("params"))
             for id, place in tuple(self._sessions.items()):
                 had = {"join": True, **self._places.of(id)}  # joined also where there is no store

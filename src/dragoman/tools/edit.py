@@ -118,7 +118,7 @@ def _gathered(args: dict[str, Any]) -> dict[str, Any]:
     if isinstance(given.get("edits"), str):
         try:
             given["edits"] = msgspec.json.decode(given["edits"])
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise BadInput("edits: expected a list of {oldText, newText}") from error
     if single and not given.get("edits"):
         given["edits"] = [single]

@@ -264,7 +264,7 @@ class Acp(Client):
         future = asyncio.get_running_loop().create_future()
         self._waiting[load["id"]] = future
         self.write(load, mode)  # in one write: they take effect in this order
-        async with asyncio.timeout(30.0):
+        async with asyncio.timeout(60):
             self.wire.whole = "result" in await future  # else another process has the session
 
     def hear(self, message: Message) -> None:

@@ -154,7 +154,7 @@ class Fire:
         process = self.house.process
         assert process is not None
         process.send_signal(number)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await process.wait()
         for client in [one for one in self.clients if not one.lasts]:
             await self._part(client)

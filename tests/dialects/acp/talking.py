@@ -36,7 +36,8 @@ class Talker:
         return Client(desk.hearer, peer)
 
     def send(self, message: dict[str, Any]) -> None:
-        self.end.send(json.dumps(message).encode())
+        line = json.dumps(message).replace("Infinity", "1e999")  # as JSON may write it
+        self.end.send(line.encode())
 
     def ask(self, method: str, params: Any = None, id: Any = None) -> Any:
         """Send a request without waiting; returns its id."""

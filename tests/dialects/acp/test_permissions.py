@@ -66,6 +66,9 @@ async def test_the_request_is_as_the_document_shows_it() -> None:
     assert results(client) == [("completed", "git status")]
 
 
+YES = {"outcome": {"outcome": "selected", "optionId": "allow-once"}}
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -74,6 +77,7 @@ async def test_the_request_is_as_the_document_shows_it() -> None:
         (select("sudo"), "Denied: the request for permission was dismissed without a decision."),
         (lambda p: None, "Denied: the request for permission was dismissed without a decision."),
         (lambda p: {"outcome": 5}, "Denied: the request for permission was dismissed"),
+        (lambda p: {**YES, "x": float("inf")}, "Denied: the request for permission was dismissed"),
     ],
 )
 async def test_everything_but_an_allow_denies(answer: Any, said: str) -> None:
@@ -93,9 +97,6 @@ async def test_reject_always_is_not_asked_again() -> None:
     await client.prompt(await client.new())
     asked = [m for m in client.heard if m.get("method") == "session/request_permission"]
     assert len(asked) == 1 and tool.ran == []
-
-
-YES = {"outcome": {"outcome": "selected", "optionId": "allow-once"}}
 
 
 @pytest.mark.parametrize(
@@ -273,7 +274,7 @@ async def test_a_free_question_waits_for_a_client_of_another_protocol() -> None:
     client = talker(door)
     session = await client.new()
     waiting = client.ask("session/prompt", {"sessionId": session, "prompt": "x"})
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await client.update("tool_call_update")
         while not (rows := await door.asks()):  # noqa: ASYNC110 - nothing tells of it here
             await asyncio.sleep(0)

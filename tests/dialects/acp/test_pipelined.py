@@ -92,7 +92,7 @@ class Editor(Talker):
 
     async def settle(self) -> None:
         """Wait until everything that was asked is answered."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while set(self.asked) - set(self.counts):
                 while self.pending:
                     self.reply_to(self.pending.pop())
@@ -138,7 +138,7 @@ async def test_whatever_comes_when(seed: int) -> None:
         for _ in range(dice.randrange(6)):
             await asyncio.sleep(0)
     await asyncio.gather(*(editor.settle() for editor in (new, other, old)))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while (live := door.live(session)) is not None and live.busy:  # it may ask once more
             for editor in (new, other, old):
                 with contextlib.suppress(TimeoutError):

@@ -479,7 +479,7 @@ async def test_an_idle_session_is_let_go_and_can_be_loaded(tmp_path: Path) -> No
     prompt = client.ask("session/prompt", {"sessionId": busy, "prompt": "go"})
     await client.update("agent_message_chunk")  # it runs, and so it is not idle any more
     idle = await client.new()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while idle in desk.active:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0.01)
     assert busy in desk.active and host_of(door).live[busy].inbox.busy

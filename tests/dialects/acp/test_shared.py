@@ -106,7 +106,7 @@ async def test_closing_does_not_wait_for_what_another_protocol_queued() -> None:
     seat: Any = door.seat(session, link)
     who = Who("zot", "memory", "", "z")
     work = await seat.prompt((Text("queued"),), who, key="k", when_busy="queue", limit=9)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         assert await one.call("session/close", {"sessionId": session}) == {}
         assert await work.started == work.turn  # its client was told that it is kept
     assert not work.done.done()

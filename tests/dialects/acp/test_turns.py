@@ -395,7 +395,7 @@ async def test_a_client_that_stops_reading_gets_the_whole_turn_before_the_answer
     session = await client.new()
     client.end.wire.stuck = True
     waiting = client.ask("session/prompt", {"sessionId": session, "prompt": "x"})
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not client.end.pump.paused:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0.001)
     door = client.end.pump.hearer.door  # type: ignore[union-attr]

@@ -57,7 +57,7 @@ class Refused(Exception):
 
 async def pending(client, session_id=None):
     """The first approval that waits, waiting for one when there is none."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             params = {"session_id": session_id} if session_id else {}
             found = (await client.call("fetchApprovals", **params))["approvals"]

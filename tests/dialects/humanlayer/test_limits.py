@@ -28,12 +28,12 @@ async def test_the_limit_holds_to_the_byte(limit, tmp_path):
     listener = await unix.listen(str(tmp_path / "h.sock"), desk.hearer)
     reader, writer = await asyncio.open_unix_connection(listener.path)
     writer.write(padded(limit))
-    assert await asyncio.wait_for(reader.readline(), 30) == HEALTHY + b"\n"
+    assert await asyncio.wait_for(reader.readline(), 60) == HEALTHY + b"\n"
     writer.write(padded(limit + 1) + HEALTH + b"\n")
-    refused = json.loads(await asyncio.wait_for(reader.readline(), 30))
+    refused = json.loads(await asyncio.wait_for(reader.readline(), 60))
     assert (refused["id"], refused["error"]["code"]) == (1, -32600)
     assert str(limit) in refused["error"]["message"]
-    assert await asyncio.wait_for(reader.readline(), 30) == HEALTHY + b"\n"
+    assert await asyncio.wait_for(reader.readline(), 60) == HEALTHY + b"\n"
     writer.close()
     await writer.wait_closed()
     await listener.close()

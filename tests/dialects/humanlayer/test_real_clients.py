@@ -33,7 +33,7 @@ async def test_what_the_real_daemon_takes_is_taken_without_any_setting(tmp_path)
     pattern = '{"jsonrpc":"2.0","method":"health","params":{"pad":"~"},"id":1}'
     for size in (MIB + 1, 10 * MIB):
         writer.write(filled(pattern, size))
-        assert await asyncio.wait_for(reader.readline(), 30) == HEALTHY + b"\n"
+        assert await asyncio.wait_for(reader.readline(), 60) == HEALTHY + b"\n"
     writer.close()
     await writer.wait_closed()
     await listener.close()
@@ -254,7 +254,7 @@ async def test_a_token_update_carries_the_status_of_its_session():
     asking["run_id"] = started["run_id"]
     updates = []
     while len(updates) < 2:
-        data = (await asyncio.wait_for(watcher.event(), 30))["data"]
+        data = (await asyncio.wait_for(watcher.event(), 60))["data"]
         if data.get("reason") == "token_update":
             updates.append((data["old_status"], data["new_status"]))
     assert updates == [("running", "running"), ("waiting_input", "waiting_input")]
@@ -274,7 +274,7 @@ async def test_lost_events_are_told_to_those_who_want_such_events(types, told):
     watcher.wire.wire.take()
     await door.note(started["session_id"], "info", "last")
     kinds = []
-    while (event := await asyncio.wait_for(watcher.event(), 30))["data"].get("content") != "last":
+    while (event := await asyncio.wait_for(watcher.event(), 60))["data"].get("content") != "last":
         kinds.append(event["type"])
     assert len(kinds) < 300 and ("events_dropped" in kinds) == told
 
@@ -314,7 +314,7 @@ async def test_the_past_of_one_session_costs_nothing_of_the_others():
             watcher = Client(desk)
             await watcher.subscribe(since=since, **filters)
             while True:
-                event = await asyncio.wait_for(watcher.event(), 30)
+                event = await asyncio.wait_for(watcher.event(), 60)
                 seen.append(event)
                 if event["data"].get("content") == "the last":
                     break

@@ -176,7 +176,7 @@ async def test_answers_keep_the_order_of_the_requests_whatever_each_takes():
     door, desk = make(script)
     client = Client(desk)
     started = await client.call("launchSession", query="x")
-    await asyncio.wait_for(script.hanging.wait(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
     slow = msgspec.json.encode(
         {
             "jsonrpc": "2.0",

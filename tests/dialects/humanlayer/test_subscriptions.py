@@ -76,7 +76,7 @@ async def test_a_closed_connection_leaves_nothing_behind(tmp_path, within):
     for ending in ("close", "half-close"):
         reader, writer = await asyncio.open_unix_connection(listener.path)
         writer.write(b'{"jsonrpc":"2.0","method":"Subscribe","id":1}\n')
-        assert b"sub_" in await asyncio.wait_for(reader.readline(), 30)
+        assert b"sub_" in await asyncio.wait_for(reader.readline(), 60)
         assert desk.subscriptions == 1 and len(door.visitors.clients) == 1
         gone = asyncio.Event()
         door.visitors.on_change[:] = [gone.set]
@@ -84,7 +84,7 @@ async def test_a_closed_connection_leaves_nothing_behind(tmp_path, within):
             writer.transport.abort()
         else:
             writer.write_eof()
-            assert await asyncio.wait_for(reader.read(), 30) == b""
+            assert await asyncio.wait_for(reader.read(), 60) == b""
         await asyncio.wait_for(gone.wait(), within)
         assert (
             desk.subscriptions == 0 and not door.visitors.clients and not host_of(door).hub.watches
@@ -121,7 +121,7 @@ async def test_short_connections_and_subscriptions_side_by_side(tmp_path, judged
     for _ in range(50):
         reader, writer = await asyncio.open_unix_connection(listener.path)
         writer.write(b'{"jsonrpc":"2.0","method":"Subscribe","id":1}\n')
-        assert b"sub_" in await asyncio.wait_for(reader.readline(), 30)
+        assert b"sub_" in await asyncio.wait_for(reader.readline(), 60)
         subscribers.append((reader, writer))
 
     async def short(number):
@@ -147,7 +147,7 @@ async def test_short_connections_and_subscriptions_side_by_side(tmp_path, judged
     assert len(answered) == 1_000 and all(answered)
     for reader, writer in subscribers:
         for round_ in range(rounds):
-            event = json.loads(await asyncio.wait_for(reader.readline(), 30))
+            event = json.loads(await asyncio.wait_for(reader.readline(), 60))
             assert event["result"]["event"]["data"]["title"] == str(round_)
         writer.close()
         await writer.wait_closed()

@@ -146,7 +146,7 @@ async def test_an_app_that_goes_does_not_hold_up_what_it_was_asked_about(way):
             await gone.call("hook.unsubscribe", {"events": ["message_sending"]})
         case "closes":
             gone.end.end()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         assert (await owner.event())["data"]["content"] == "on"
 
 
@@ -188,7 +188,7 @@ async def test_a_channel_app_that_never_answers_is_waited_for_once():
     await (await turn(desk)).done
     assert (await talker.event())["data"]["content"] == "said"
     desk.door.hooks.timeout = 60
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await (await turn(desk)).done
     event = await talker.event()
     assert event["data"]["content"] == "said"
@@ -214,7 +214,7 @@ async def test_an_app_that_does_not_answer_twice_is_passed_over_until_it_does():
     assert not desk.status()[0]["passed_over"], "once may happen"
     late = await go()
     desk.door.hooks.timeout = 60
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await go()
     assert desk.status()[0]["passed_over"] and len(tool.ran) == 3
     notes = [e.body for e in await desk.door.history(info.id) if isinstance(e.body, Noted)]
@@ -250,6 +250,7 @@ async def test_what_telling_an_app_takes_is_not_its_own_silence(monkeypatch):
 async def test_whoever_leaves_midway_has_not_waited_in_vain():
     """A turn that is cancelled while the app thinks says nothing of the app."""
     desk = desk_of([call("echo", text="a")] * 3, [EchoTool()], mode="full")
+    desk.door.hooks.timeout = 60.0
     hooks = {"hooks": {"intercepts": ["tool_executing"]}}
     talker = await app(desk, hears=("tool_executing",), **hooks)
     info = await desk.door.open(OpenSpec(cwd="/"), ME)

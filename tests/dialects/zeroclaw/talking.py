@@ -72,7 +72,7 @@ class Talker:
         gone = asyncio.Event()
         desk.door.visitors.on_change.append(gone.set)
         self.client.drop()
-        await asyncio.wait_for(gone.wait(), 30)
+        await asyncio.wait_for(gone.wait(), 60)
 
     def kinds(self):
         return [one["params"]["type"] for one in self.seen if one.get("method") == "session/update"]

@@ -109,7 +109,7 @@ async def test_the_end_of_input_waits_for_the_answers():
     await talker.new()
     prompt = talker.say("session/prompt", {"sessionId": "s", "prompt": "go"})
     talker.client.end()
-    await asyncio.wait_for(script.hanging.wait(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
     script.release()
     assert (await talker.answer(prompt))["result"]["content"] == "late"
     with pytest.raises(EOFError):
@@ -122,11 +122,11 @@ async def test_a_turn_goes_on_when_its_client_leaves():
     talker = Talker(desk)
     await talker.new()
     talker.say("session/prompt", {"sessionId": "s", "prompt": "go"}, id=False)
-    await asyncio.wait_for(script.hanging.wait(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
     await talker.leave(desk)
     assert not desk.door.present("s") and not desk.tuis
     script.release()
-    await asyncio.wait_for(desk.door.idle("s"), 30)
+    await asyncio.wait_for(desk.door.idle("s"), 60)
     other = Talker(desk)
     assert (await other.new())["messageCount"] == 2
     messages = await other.ask("session/messages", {"sessionId": "s"})

@@ -187,12 +187,12 @@ async def test_busy_and_asking_sessions_do_not_make_room(durable):
     host_of(desk.door).models.provider = script  # type: ignore[attr-defined]
     await runs.new("runs")
     runs.say("session/prompt", {"sessionId": "runs", "prompt": "go"}, id=False)
-    await asyncio.wait_for(script.hanging.wait(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
     await runs.leave(desk)
     talker = Talker(desk)
     assert (await talker.refused("session/new", opening("more")))["code"] == -32001
     script.release()
-    await asyncio.wait_for(desk.door.idle("runs"), 30)
+    await asyncio.wait_for(desk.door.idle("runs"), 60)
     await talker.new("more")
     assert set(host_of(desk.door).live) == {"asks", "more"}
 

@@ -103,7 +103,7 @@ async def test_closing_leaves_what_another_runs():
     await opened(worker)
     await opened(other)
     turn = worker.say("session/prompt", {"session_id": "s", "prompt": "go"})
-    await asyncio.wait_for(gate.running.wait(), 30)
+    await asyncio.wait_for(gate.running.wait(), 60)
     assert (await other.ask("session/close", {"session_id": "s"}))["closed"]
     gate.open.set()
     assert "error" not in await worker.answer(turn)
@@ -120,7 +120,7 @@ async def test_a_turn_whose_client_closed_ends_when_the_last_one_closes():
     await opened(worker)
     await opened(other)
     worker.say("session/prompt", {"session_id": "s", "prompt": "go"}, id=False)
-    await asyncio.wait_for(gate.running.wait(), 30)
+    await asyncio.wait_for(gate.running.wait(), 60)
     await worker.ask("session/close", {"session_id": "s"})
     assert desk.door.live("s").turn  # the other one still looks
     await other.ask("session/close", {"session_id": "s"})
@@ -134,7 +134,7 @@ async def test_whoever_comes_back_has_not_left():
     await opened(worker)
     await opened(other)
     turn = worker.say("session/prompt", {"session_id": "s", "prompt": "go"})
-    await asyncio.wait_for(gate.running.wait(), 30)
+    await asyncio.wait_for(gate.running.wait(), 60)
     await worker.ask("session/close", {"session_id": "s"})
     await opened(worker)
     await other.ask("session/close", {"session_id": "s"})
@@ -149,11 +149,11 @@ async def test_closing_leaves_what_a_client_that_is_gone_began():
     await opened(worker)
     await opened(other)
     worker.say("session/prompt", {"session_id": "s", "prompt": "go"}, id=False)
-    await asyncio.wait_for(gate.running.wait(), 30)
+    await asyncio.wait_for(gate.running.wait(), 60)
     await worker.leave(desk)
     await other.ask("session/close", {"session_id": "s"})
     gate.open.set()
-    await asyncio.wait_for(desk.door.idle("s"), 30)
+    await asyncio.wait_for(desk.door.idle("s"), 60)
     found = await other.ask("session/messages", {"session_id": "s"})
     assert [one["role"] for one in found["messages"]] == ["user", "assistant"]
 
@@ -164,7 +164,7 @@ async def test_closing_ends_ones_own_turn_when_nobody_else_is_there():
     talker = terminal(desk)
     await opened(talker)
     talker.say("session/prompt", {"session_id": "s", "prompt": "go"}, id=False)
-    await asyncio.wait_for(gate.running.wait(), 30)
+    await asyncio.wait_for(gate.running.wait(), 60)
     await talker.ask("session/close", {"session_id": "s"})
     assert desk.door.live("s") is None
 
@@ -176,7 +176,7 @@ async def test_killing_ends_it_for_all():
     await opened(worker)
     await opened(other)
     worker.say("session/prompt", {"session_id": "s", "prompt": "go"}, id=False)
-    await asyncio.wait_for(gate.running.wait(), 30)
+    await asyncio.wait_for(gate.running.wait(), 60)
     await other.ask("session/kill", {"session_id": "s"})
     assert (await worker.until("turn_complete"))["outcome"] == "cancelled"
     assert (await worker.refused("session/state", {"session_id": "s"}))["code"] == -32000

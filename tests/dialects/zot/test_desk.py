@@ -106,7 +106,7 @@ async def test_what_waits_is_bounded_and_what_is_refused_says_so():
     for number in range(4_096):
         assert json.loads(await client.receive())["id"] == str(number)
     client.send(*[b'{"id":"p%d","type":"prompt","message":"x"}' % n for n in range(300)])
-    await asyncio.wait_for(script.hanging.wait(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
     frames = [json.loads(line) for line in client.received()]
     full = [frame for frame in frames if frame.get("success") is False]
     assert full and all("busy" in frame["error"] for frame in full)

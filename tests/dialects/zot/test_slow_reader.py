@@ -83,7 +83,7 @@ async def test_a_lost_connection_leaves_the_turn_to_others():
     script = Scripted([turn("one", hang(), "two")])
     door, client = start(script)
     client.send(PROMPT % 1)
-    await asyncio.wait_for(script.hanging.wait(), 30)
+    await asyncio.wait_for(script.hanging.wait(), 60)
     client.drop()
     await asyncio.sleep(0)
     info = door.live_infos()[0]

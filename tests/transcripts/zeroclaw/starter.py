@@ -85,7 +85,7 @@ async def start(setup: Setup) -> Stage:
         slow.gate.set()
 
     async def wait_tool(rest):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await slow.running.wait()
 
     async def close():

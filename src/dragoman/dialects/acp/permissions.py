@@ -300,7 +300,10 @@ def _meta(ask: Ask) -> dict[str, Any]:
 
 
 def _read(raw: msgspec.Raw, read: Reading) -> Answer:
-    value = msgspec.json.decode(raw) if raw else None
+    try:
+        value = msgspec.json.decode(raw) if raw else None
+    except msgspec.DecodeError:  # a number that none of ours can hold, say
+        value = None
     if not isinstance(value, dict):
         return Answer("cancelled", "", "the client's answer could not be understood")
     return read(value)

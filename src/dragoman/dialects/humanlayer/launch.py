@@ -218,7 +218,7 @@ def _servers(config: dict[str, Any], run_id: str) -> list[dict[str, Any]]:
 def _servers_from_text(text: str, run_id: str) -> list[dict[str, Any]]:
     try:
         config = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise Wrong(f"invalid mcp_config JSON: {error}") from None
     return _servers(config, run_id)
 

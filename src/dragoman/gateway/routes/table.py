@@ -115,7 +115,7 @@ def _body(route: AnyRoute, request: Request) -> Any:
         raise Refusal(415, "bad_media", "The body must be application/json.")
     try:
         return msgspec.json.decode(request.body, type=route.body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as trouble:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as trouble:
         raise Refusal(400, "bad_input", f"The body cannot be read: {trouble}") from None
 
 
