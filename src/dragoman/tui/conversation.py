@@ -350,7 +350,8 @@ class Conversation(Widget, can_focus=False):
 
     def _line(self, y: int, selection: Selection | None) -> Strip:
         row = self.top + y
-        strip = self._strip(row, selection) if row < self.total else self._greeting(row - self.total)
+        below = row - self.total
+        strip = self._strip(row, selection) if below < 0 else self._greeting(below)
         if self.follow and not self._dragging:
             return strip
         width = self._across
