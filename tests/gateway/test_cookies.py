@@ -2,15 +2,18 @@
 
 import asyncio
 import os
+import pwd
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.gateway.making import Served, serving
 from tests.gateway.test_auth import pair
 
 from dragoman.sandbox import brand
+from dragoman.transports import neighbour
 
 # What a server that a tool started does with the cookie of whoever looks at its page.
 STEAL = """
@@ -39,14 +42,15 @@ for headers in ways:
 """
 
 
-async def stolen(served: Served, how: str, before: Callable[[], None] | None) -> str:
+async def stolen(served: Served, how: str, before: Callable[[], None] | None, **user: Any) -> str:
     async with served.stranger() as browser:
         await pair(served, browser)
         assert (await browser.get("/api/status")).status_code == 200
         [(name, value)] = browser.cookies.items()
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", STEAL, str(served.port), f"{name}={value}", served.address, how,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=before,
+            *([sys.executable] if not user else ["/usr/bin/env", "python3"]), "-c", STEAL,
+            str(served.port), f"{name}={value}", served.address, how,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=before, **user,
         )  # fmt: skip
         out, err = await process.communicate()
         assert process.returncode == 0, err
@@ -82,3 +86,37 @@ async def test_nor_one_that_does_not_wait_for_an_answer() -> None:
         await stolen(served, "leaves", marked())
         # One after the other: when the last answer is here, all that came before is done.
         assert not (await served.door.list()).sessions
+
+
+@pytest.mark.root
+async def test_nor_another_user_who_listened_at_our_port_before_us() -> None:
+    """Who squats on a port is sent the cookies of its name, whatever their own port was."""
+    async with serving(token=False) as served:
+        nobody = pwd.getpwnam("nobody").pw_uid
+        assert (await stolen(served, "plainly", None, user=nobody)).split() == ["401"] * 9
+        assert not (await served.door.list()).sessions
+
+
+@pytest.mark.parametrize(
+    ("paired", "comes", "let_in"),
+    [
+        (1000, 1000, True),
+        (1000, 1001, False),
+        (1000, 0, True),  # what forwards ports for containers
+        (1000, os.geteuid(), True),
+        (1000, -1, True),  # of another machine, or of a system that tells nobody
+        (-1, 1001, True),
+    ],
+)
+async def test_a_browsers_token_is_good_for_the_user_who_paired_it(
+    monkeypatch: pytest.MonkeyPatch, paired: int, comes: int, let_in: bool
+) -> None:
+    """Who runs the host may be another one than who sits at the browser: a user of its own, say."""
+    async with serving(token=False) as served, served.stranger() as browser:
+        monkeypatch.setattr(neighbour, "user_of", lambda peer, here: paired)
+        await pair(served, browser)
+        monkeypatch.setattr(neighbour, "user_of", lambda peer, here: comes)
+        [(name, value)] = browser.cookies.items()
+        async with served.stranger() as other:
+            other.cookies.set(name, value)
+            assert (await other.get("/api/status")).status_code == (200 if let_in else 401)

@@ -48,6 +48,22 @@ def test_signs_that_look_like_a_shells_are_named_in_commands(sign: str) -> None:
     assert visible(f"a{sign}b", strict=True) == f"a{sign}<U+{ord(sign):04X}>b"
 
 
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("cat א > ב", "cat א<RTL> > ב"),
+        ("cp א/../ב ג", "cp א<RTL>/../ב ג"),
+        ("chown א 0 1", "chown א<RTL> 0 1"),
+        ("echo ا && ب; ج", "echo ا<RTL> && ب<RTL>; ج"),
+        ("cat 'שלום עולם' > out", "cat 'שלום עולם' > out"),
+        ("cat דוח.txt | wc", "cat דוח.txt | wc"),
+        ("echo א\n> ב", "echo א\n> ב"),
+    ],
+)
+def test_letters_that_turn_what_follows_are_named_in_commands(text: str, seen: str) -> None:
+    assert visible(text, strict=True) == seen and visible(text) == text
+
+
 def test_blanks_cannot_push_the_rest_out_of_sight() -> None:
     assert visible("ls" + " " * 5000 + "; rm x") == "ls <5000 spaces> ; rm x"
     assert visible("ls" + " \t" * 30 + "; rm x") == "ls <60 spaces, 30 of them tabs> ; rm x"

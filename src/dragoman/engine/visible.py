@@ -40,6 +40,10 @@ _STEERING = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u2028-\u202e\u2066-\u206f\ufff0-\ufffb"
     "\ud800-\udfff\U000e0001]"
 )
+# Letters that are written from right to left. Signs and numbers between two of them, or after one,
+# are drawn in that order, too, and `>` as `<`: a Latin word keeps what is behind it in its place.
+_TURNING = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
+_TURNED = rf"(?<=[{_TURNING}])([^{_TURNING}A-Za-z\n]+)(?=([{_TURNING}])?)"
 _WIDE = r" {64,}|(?: *\t){16,} *"
 _EMPTY = r"\n(?:[ \t]*\n){12,}"
 
@@ -54,11 +58,14 @@ def visible(text: str, *, strict: bool = False) -> str:
     """The text with its lines and tabs, and everything else that hides written out.
 
     `strict` is for commands and the names of files: signs that look like a shell's are written out
-    too, beside themselves. Long stretches of blanks, which push the rest out of sight, are counted.
+    too, beside themselves, and right-to-left letters that would turn what follows. Long stretches
+    of blanks, which push the rest out of sight, are counted.
     """
     if text.isascii() and text.isprintable():
         return re.sub(_WIDE, _spaces, text) if len(text) >= 64 else text
     shown = _hiding(strict).sub(_written, text)
+    if strict and not text.isascii():
+        shown = re.sub(_TURNED, _turned, shown)
     return re.sub(_EMPTY, _lines, re.sub(_WIDE, _spaces, shown))
 
 
@@ -96,6 +103,11 @@ def _written(match: "re.Match[str]") -> str:
         return "<DEL>"
     hidden = _hiding(False).match(match[0]) is not None
     return f"<U+{code:04X}>" if hidden else f"{match[0]}<U+{code:04X}>"
+
+
+def _turned(match: "re.Match[str]") -> str:
+    signs = match[2] is not None and re.search(r"[!-/:-@\[-`{-~]", match[1])
+    return f"<RTL>{match[1]}" if signs or re.search("[0-9]", match[1]) else match[1]
 
 
 def _spaces(match: "re.Match[str]") -> str:

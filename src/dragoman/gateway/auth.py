@@ -1,6 +1,7 @@
 """Who a request comes from: tokens by header, subprotocol, query or cookie; pairing."""
 
 import asyncio
+import os
 from collections import deque
 from time import monotonic
 
@@ -86,6 +87,8 @@ class Auth(Holder):
             raise _unknown("The token of a browser is good in that browser alone.")
         if via == "cookie" and await request.is_tools():
             raise _unknown("No program that a tool started is let in by a browser's token.")
+        if via == "cookie" and not await _is_of(token.user, request):
+            raise _unknown("The token of a browser is good for the user who paired it alone.")
         request.authed, request.token_id, request.via = True, token.id, via
         if via == "cookie":
             self._check_page(request)
@@ -131,7 +134,17 @@ class Auth(Holder):
                     "Make a new one with: dragoman pair",
                 )
             self._first = ""
-            return await tokens.new_token(self.shelf, name, kind)
+            user = await request.user() if kind == "browser" else -1
+            return await tokens.new_token(self.shelf, name, kind, user)
+
+
+async def _is_of(user: int, request: Request) -> bool:
+    """Whether a cookie comes from the user of this machine whose browser it was given to.
+
+    Somebody else may have listened at our port before us, and have been sent it.
+    """
+    found = -1 if user < 0 else await request.user()
+    return found in (-1, 0, user) or found == os.geteuid()
 
 
 def _given(request: Request) -> tuple[str, str]:

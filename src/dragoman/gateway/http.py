@@ -53,6 +53,10 @@ async def _nobody() -> bool:
     return False
 
 
+async def _no_user() -> int:
+    return -1
+
+
 def joined(fields: list[tuple[str, str]]) -> dict[str, str]:
     """The fields of a head by name: those that come several times have become one."""
     found: dict[str, str] = {}
@@ -74,6 +78,7 @@ class Request(Holder):
     secure: bool = False
     is_owner: Callable[[], Awaitable[bool]] = _nobody  # asks who is at the other end
     is_tools: Callable[[], Awaitable[bool]] = _nobody
+    user: Callable[[], Awaitable[int]] = _no_user
     body: bytes = b""
     path: str = ""
     parts: tuple[str, ...] = ()

@@ -37,8 +37,8 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_ahead", "_body", "_ended", "_h11", "_held", "_idle", "_limit", "_linger",
-        "_method", "_outlet", "_owner", "_request", "_rules", "_task", "_timer", "_tools", "keeper",
-        "lost", "paused", "peer", "secure", "token_id", "transport", "welcome",
+        "_method", "_outlet", "_owner", "_peers_user", "_request", "_rules", "_task", "_timer",
+        "_tools", "keeper", "lost", "paused", "peer", "secure", "token_id", "transport", "welcome",
     )  # fmt: skip
 
     def __init__(self, rules: ServerNeeds, secure: bool, keeper: Doorkeeper | None = None) -> None:
@@ -60,6 +60,7 @@ class Connection(asyncio.Protocol):
         self._held = False
         self._owner: bool | None = None  # whether it comes from a program of the owner's, if known
         self._tools: bool | None = None  # whether it comes from one that a tool started, if known
+        self._peers_user: int | None = None
         self.lost = False
         self.paused = False
         self.token_id = ""
@@ -173,6 +174,7 @@ class Connection(asyncio.Protocol):
             self.secure,
             self._is_owner,
             self._is_tools,
+            self._user,
         )
         if "content-length" in request.headers and "transfer-encoding" in request.headers:
             # Two ends of one body: whoever stands between may see another one than we do.
@@ -198,6 +200,14 @@ class Connection(asyncio.Protocol):
         if self._tools is None:
             self._tools = await asyncio.to_thread(self._rules.is_tools, *self._ends())
         return self._tools
+
+    async def _user(self) -> int:
+        """Whose program is at the other end, of the users of this machine; -1: not known."""
+        if self._peers_user is None:
+            from dragoman.transports.neighbour import user_of
+
+            self._peers_user = await asyncio.to_thread(user_of, *self._ends())
+        return self._peers_user
 
     def _ends(self) -> list[tuple[str, int]]:
         return [self.transport.get_extra_info(name)[:2] for name in ("peername", "sockname")]

@@ -33,6 +33,7 @@ class Token(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     created_at: int  # seconds since the epoch
     kind: str = "client"  # client | browser | bridge
+    user: int = -1  # of this machine, who paired a browser; -1: not known, or not of it
 
 
 class TokenRow(msgspec.Struct, frozen=True):
@@ -42,6 +43,7 @@ class TokenRow(msgspec.Struct, frozen=True):
     name: str
     created_at: int
     kind: str = "client"
+    user: int = -1
 
 
 class Code(msgspec.Struct, frozen=True):
@@ -61,12 +63,15 @@ def _hash(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-async def new_token(shelf: Shelf, name: str = "", kind: str = "client") -> tuple[Token, str]:
+async def new_token(
+    shelf: Shelf, name: str = "", kind: str = "client", user: int = -1
+) -> tuple[Token, str]:
     """Make a token; returns what lists show of it, and the token itself, for this one time."""
     id = f"tok_{secrets.token_hex(4)}"
     secret = secrets.token_urlsafe(32)
     now = int(time())
-    await shelf.put(TOKENS, id, msgspec.json.encode(TokenRow(_hash(secret), name[:200], now, kind)))
+    row = TokenRow(_hash(secret), name[:200], now, kind, user)
+    await shelf.put(TOKENS, id, msgspec.json.encode(row))
     return Token(id, name[:200], now, kind), f"{id}_{secret}"
 
 
@@ -78,7 +83,9 @@ async def find_token(shelf: Shelf, text: str) -> Token | None:
     kept = row_of(await shelf.get(TOKENS, id), TokenRow)
     row = kept or TokenRow("", "", 0)
     same = hmac.compare_digest(_hash(secret), row.hash)
-    return Token(id, row.name, row.created_at, row.kind) if kept is not None and same else None
+    if kept is None or not same:
+        return None
+    return Token(id, row.name, row.created_at, row.kind, row.user)
 
 
 async def list_tokens(shelf: Shelf) -> list[Token]:

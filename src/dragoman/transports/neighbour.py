@@ -31,6 +31,12 @@ def is_ours(peer: tuple[str, int], here: tuple[str, int], refuses: Refuses) -> b
     return _socket(peer, here) == found
 
 
+def user_of(peer: tuple[str, int], here: tuple[str, int]) -> int:
+    """The user whose program holds the other end; -1 where nobody knows, or on another machine."""
+    found = _socket(peer, here)
+    return -1 if found is None else found[0]
+
+
 def is_refused(peer: tuple[str, int], here: tuple[str, int], refuses: Refuses) -> bool:
     """Whether a program that `refuses` names holds the other end, or may hold it.
 
