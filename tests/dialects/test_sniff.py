@@ -82,6 +82,16 @@ async def test_the_chosen_protocols_own_limit_holds_from_the_first_line() -> Non
     assert notes == ["zot", b'{"type":"ping"}', ("overlong", 111), b'{"type":"b"}']
 
 
+async def test_blank_lines_decide_nothing() -> None:
+    notes: list[Any] = []
+    end = client(notes)
+    for line in (b"", b"\r", b"  ", b"\t"):
+        end.feed(line + b"\n")
+    assert notes == []
+    end.feed(b'\n \n{"type":"ping"}\n\n')
+    assert notes[:2] == ["zot", b'{"type":"ping"}']
+
+
 async def test_a_client_that_says_nothing_is_let_go() -> None:
     notes: list[Any] = []
     end = client(notes)

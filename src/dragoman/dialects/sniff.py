@@ -11,9 +11,12 @@ that makes this rule, for an endpoint that takes any protocol (docs/protocols/an
 4. Any other method: **acp** when it begins with `session/` or `_` or is one of ACP's, else
    **zeroclaw**.
 5. What is no message at all: **zeroclaw**, which answers every kind of nonsense with an error.
+
+Blank lines decide nothing.
 """
 
 from collections.abc import Callable
+from itertools import dropwhile
 from typing import Any
 
 import msgspec
@@ -31,6 +34,10 @@ def which(line: bytes) -> str:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         message = None
     return REGISTRY.which(message)
+
+
+def _is_blank(line: bytes) -> bool:
+    return not line.strip()
 
 
 class AnyHearer(Holder):
@@ -56,6 +63,9 @@ class AnyHearer(Holder):
 
     def hear(self, lines: list[bytes]) -> None:
         if self.inner is None:
+            lines = list(dropwhile(_is_blank, lines))  # no protocol minds them, and none is in them
+            if not lines:
+                return
             self.inner = self._choose(lines[0])
         inner = self.inner
         limit = inner.max_line - (1 if inner.limit_counts_newline else 0)

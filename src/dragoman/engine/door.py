@@ -7,7 +7,7 @@ only touch what is in memory are plain; those that may read or write the store a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -28,7 +28,7 @@ from .faults import (
     stopping,
 )
 from .host import Host, OpenSpec
-from .hub import S, Shape, T, Watch
+from .hub import S, Shape, T, Watch, readied
 from .ids import token
 from .info import Page, SessionInfo, SessionQuery, Whereabouts
 from .opening import whole_path
@@ -511,14 +511,17 @@ class Door:
         *,
         since: int | None = None,
         only: str = "",
+        ready: Callable[[Sequence[Event]], Awaitable[None]] | None = None,
         begun: Callable[[int, int], None] | None = None,
     ) -> Watch:
         """Watch every session of this host. `since` is a `gseq`. To be called after `reached`.
 
-        Of what came before, `only` reads a single session's events, however many others there are.
+        Of what came before, `only` reads a single session's events, however many others there are;
+        `ready` is awaited with what was read before it is told.
         """
         host = self._host
-        read = Excerpt(host.store, host.read, only).read if only else None
+        found = Excerpt(host.store, host.read, only).read if only else host.hub.read
+        read = found if ready is None else readied(found, ready)
         return host.hub.watch(who, shape, deliver, is_paused, since=since, read=read, begun=begun)
 
     async def reached(self) -> int:

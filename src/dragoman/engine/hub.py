@@ -58,6 +58,17 @@ class EventReader(Protocol):
     async def __call__(self, after: int, limit: int) -> Sequence[Event]: ...
 
 
+def readied(read: EventReader, ready: Callable[[Sequence[Event]], Awaitable[None]]) -> EventReader:
+    """Reads pages of events, each of which is shown to `ready` before it is told."""
+
+    async def readied_page(after: int, limit: int) -> Sequence[Event]:
+        page = await read(after, limit)
+        await ready(page)
+        return page
+
+    return readied_page
+
+
 class Parts(list[Any]):
     """What was said of events one by one."""
 

@@ -26,6 +26,7 @@ from dragoman.engine.faults import BadInput, StoreFailed, UnknownModel
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import AskRow, ModelInfo
 from dragoman.engine.traits import Given, Waiver
+from dragoman.testing.script import Scripted, hang, turn
 from dragoman.transports.memory import Client
 from dragoman.wire.verbs import BadParams, Crowded, UnknownMethod
 
@@ -205,6 +206,7 @@ async def test_launch_says_what_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for params, why in (
         (Launch(), "query is required"),
+        (Launch(query=" \n"), "query is required"),
         (Launch(query="x", working_dir=str(tmp_path / "no")), "does not exist"),
         (Launch(query="x", working_dir=str(tmp_path / "file")), "is not a directory"),
         (Launch(query="x", working_dir="relative"), "as a whole path"),
@@ -214,6 +216,39 @@ async def test_launch_says_what_cannot_be(tmp_path: Path) -> None:
             await launch.launch(desk, ME, params)
     with pytest.raises(Failed, match="failed to get parent session"):
         await launch.resume(desk, ME, Continue(session_id="nope", query="x"))
+
+
+async def test_a_blank_continuation_leaves_its_parent_alone() -> None:
+    script = Scripted([turn("a", hang())])
+    door, desk = make(script)
+    parent = await launch.launch(desk, ME, Launch(query="x"))
+    await script.hanging.wait()
+    with pytest.raises(Wrong, match="query is required"):
+        await launch.resume(desk, ME, Continue(session_id=parent.session_id, query=" "))
+    live = door.live(parent.session_id)
+    assert live is not None and live.works_on and len(door.live_infos()) == 1
+    script.release()
+    await door.idle(parent.session_id)
+
+
+async def test_a_session_that_cannot_be_given_its_query_is_not_left_behind() -> None:
+    door, desk = make(["done", "more"])
+    prompt = door.prompt
+
+    async def full(*args: Any, **fields: Any) -> Any:
+        raise StoreFailed("The disk is full.")
+
+    door.prompt = full  # type: ignore[method-assign]
+    with pytest.raises(Failed, match="failed to launch session: The disk is full"):
+        await launch.launch(desk, ME, Launch(query="x"))
+    assert not (await door.list()).sessions
+    door.prompt = prompt  # type: ignore[method-assign]
+    parent = await launch.launch(desk, ME, Launch(query="x"))
+    await door.idle(parent.session_id)
+    door.prompt = full  # type: ignore[method-assign]
+    with pytest.raises(Failed, match="failed to launch resumed"):
+        await launch.resume(desk, ME, Continue(session_id=parent.session_id, query="y"))
+    assert [one.id for one in (await door.list()).sessions] == [parent.session_id]
 
 
 @pytest.mark.parametrize(

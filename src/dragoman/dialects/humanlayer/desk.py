@@ -18,6 +18,7 @@ from dragoman.wire.link import Hearer, Link
 from .session_rows import SessionRows
 
 if TYPE_CHECKING:
+    from .past import Past
     from .rest.table import Rest
     from .speak import Filter, Subscribed, Waiting
 
@@ -89,6 +90,12 @@ class Desk:
         return Waiting(self.door)
 
     @cached_property
+    def past(self) -> "Past":
+        from .past import Past
+
+        return Past(self.door)
+
+    @cached_property
     def rest(self) -> "Rest":
         """The same over HTTP; loaded when it is first asked for."""
         from .rest.table import Rest
@@ -100,7 +107,8 @@ class Desk:
     def borrow(self, wanted: "Filter") -> "Subscribed":
         from .speak import Subscribed
 
-        shape, users = self._shapes.get(wanted) or (Subscribed(self.door, wanted, self.waiting), 0)
+        known = self._shapes.get(wanted)
+        shape, users = known or (Subscribed(self.door, wanted, self.waiting, self.past), 0)
         self._shapes[wanted] = (shape, users + 1)
         self.subscriptions += 1
         return shape

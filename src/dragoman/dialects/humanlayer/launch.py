@@ -33,7 +33,7 @@ _SAME = {"multiedit": "edit", "shell": "bash", "todowrite": "plan"}
 
 async def launch(desk: Desk, who: Who, params: "Launch | CreateSession") -> Created:
     """Begin a session and give it its query; answers once it has started."""
-    required(query=params.query)
+    required(query=(params.query or "").strip())
     door = desk.door
     run_id = str(uuid4())
     given = Given()
@@ -77,7 +77,7 @@ async def launch(desk: Desk, who: Who, params: "Launch | CreateSession") -> Crea
 
 async def resume(desk: Desk, who: Who, params: Continue) -> Continued:
     """Begin a child of a session; a parent that still runs is interrupted first."""
-    required(session_id=params.session_id, query=params.query)
+    required(session_id=params.session_id, query=(params.query or "").strip())
     door = desk.door
     parent_id = params.session_id or ""
     mode = mode_of(params.permission_mode)
@@ -124,10 +124,15 @@ async def resume(desk: Desk, who: Who, params: Continue) -> Continued:
 
 
 async def _begin(desk: Desk, who: Who, info: SessionInfo, query: str, failed: str) -> None:
+    """Give a session that was made for it its query; without that it is not left behind."""
     try:
         work = await desk.door.prompt(info.id, (Text(query),), who)
         await work.started
     except Fault as fault:
+        try:
+            await desk.door.delete(info.id, who)
+        except Fault as problem:
+            desk.door.trouble("a session without its query stays", problem, session=info.id)
         raise Failed(f"{failed}: {fault}") from fault
 
 

@@ -17,7 +17,8 @@ from dragoman.wire.codec import sorted_encode
 from dragoman.wire.link import Blob
 
 from .approvals import kind_of, said, status_word
-from .rows import Own, error_of, run_of
+from .past import Past
+from .rows import Own, error_of
 from .times import precise
 
 STATUS = "session_status_changed"
@@ -115,6 +116,7 @@ class Subscribed(Holder):
     _door: Door
     _wanted: Filter
     _waiting: Waiting
+    _past: Past
 
     def speak(self, events: Sequence[Event]) -> Blob | None:
         lines: list[bytes] = []
@@ -125,18 +127,22 @@ class Subscribed(Holder):
             wanted = self._wanted
             if wanted.session and event.session != wanted.session:
                 continue
-            live = self._door.live(event.session)
-            run = run_of(event.session, live.extra) if live is not None else ""
+            about = self._past.about(event.session)
+            run = about.run
             if wanted.run and run != wanted.run and event.session != wanted.run_session:
                 continue
             # Numbered before the filter: an event has one number, whoever hears it.
             first = event.gseq * PER_EVENT
             for seq, (kind, data) in enumerate(say(self._door, event, event.body), first):
+                if type(event.body) is ev.StatusChanged:
+                    self._rested(events, at, data)
                 if wanted.types and kind not in wanted.types:
                     continue
                 if data.get("reason") == _TOKENS:
                     status = _status_at(self._door, events, at)
                     data["old_status"] = data["new_status"] = status
+                elif kind == STATUS and about.parent and "old_status" in data:
+                    data["parent_session_id"] = about.parent
                 if kind == NEW_APPROVAL:
                     data["total"] = self._waiting.count(data["type"])
                 data["session_id"] = event.session
@@ -144,6 +150,17 @@ class Subscribed(Holder):
                     data["run_id"] = run
                 lines.append(line(kind, event.at, data, seq))
         return Blob(lines) if lines else None
+
+    def _rested(self, events: Sequence[Event], at: int, data: Data) -> None:
+        """Put the protocol's words for how the session rests into a change of its status."""
+        if data["old_status"] == "idle":
+            data["old_status"] = self._past.rest(events, at, before=True)
+        if data["new_status"] == "idle":
+            data["new_status"] = self._past.rest(events, at, before=False)
+        if data["new_status"] == "failed":
+            live = self._door.live(events[at].session)
+            why = data.pop("reason", "") or (live.error if live is not None else "")
+            data["error"] = error_of(why)
 
 
 def _status_at(door: Door, events: Sequence[Event], at: int) -> str:
@@ -159,29 +176,10 @@ def _status_at(door: Door, events: Sequence[Event], at: int) -> str:
 Saying = list[tuple[str, Data]]
 
 
-def _idle_word(door: Door, event: Event, *, before: bool) -> str:
-    """What a resting interactive session is called; what it was called `before` its turn."""
-    live = door.live(event.session)
-    if live is None:
-        return "completed"
-    if before:
-        return "draft" if live.turns <= 1 else "completed"
-    return "failed" if live.error else "completed"
-
-
 def _status(door: Door, event: Event, body: ev.StatusChanged) -> Saying:
-    old, new = str(body.old), str(body.new)
-    if old == "idle":
-        old = _idle_word(door, event, before=True)
-    if new == "idle":
-        new = _idle_word(door, event, before=False)
-    data: Data = {"old_status": old, "new_status": new}
-    live = door.live(event.session)
-    if live is not None and live.parent:
-        data["parent_session_id"] = live.parent
-    if new == "failed":
-        data["error"] = error_of(body.reason or (live.error if live is not None else ""))
-    elif body.reason:
+    """How a session that rests is called, and why it failed, is put in by who has the events."""
+    data: Data = {"old_status": str(body.old), "new_status": str(body.new)}
+    if body.reason:
         data["reason"] = body.reason
     return [(STATUS, data)]
 

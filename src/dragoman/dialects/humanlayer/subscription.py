@@ -52,7 +52,7 @@ class Subscription:
             place = max(since // PER_EVENT - 1, 0)
         self._watch = self._desk.door.watch_all(
             who, shape, self._deliver, self._must_wait, since=place,
-            only=self._wanted.session or self._wanted.run_session,
+            only=self._wanted.session or self._wanted.run_session, ready=self._desk.past.look,
         )  # fmt: skip
 
     def close(self) -> None:

@@ -119,7 +119,7 @@ async def events(asked: Asked) -> Streamed:
     wanted = await filter_of(desk.door, types, query.sessionId, query.runId)
     await desk.waiting.look()
     desk.recall_expiries()
-    return Streamed(Subscribed(desk.door, wanted, desk.waiting))
+    return Streamed(Subscribed(desk.door, wanted, desk.waiting, desk.past))
 
 
 OPERATIONS = (

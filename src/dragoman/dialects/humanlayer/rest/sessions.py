@@ -188,7 +188,7 @@ async def launch_draft(asked: Asked) -> shapes.Session | RestAnswer:
     info = await _its_draft(asked)
     own, body = Own.of(info.extra), asked.body
     prompt = body.prompt or body.query or own.draft
-    if not prompt:
+    if not prompt.strip():
         raise Refused(400, "prompt is required")
     if own.place:
         if body.createDirectoryIfNotExists or body.create_directory_if_not_exists:
