@@ -315,7 +315,7 @@ def _unreadable(path: str, size: int) -> list[str]:
 def _sockets(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[Row]:
     try:
         own = getattr(loaded.settings.listen, MAIN)
-        path = places.absolute(own, env) if own else places.endpoint(MAIN, env, where)
+        path = places.listened(own, where, env) if own else places.endpoint(MAIN, env, where)
     except Fault as fault:
         yield Row("error", "daemon", fault.message, fault.hint)
         return
