@@ -370,6 +370,16 @@ def test_upgrade_check_sees_a_data_folder_that_cannot_be_written(
     assert "data is not writable" in capsys.readouterr().out
 
 
+def test_a_place_where_no_store_can_be_made_is_told_by_both_who_look(living: Living) -> None:
+    (living.folder / "file").touch()
+    at = f"{living.folder}/file/below/sessions.db"
+    (living.config / "config.toml").write_text(f'[store]\npath = "{at}"\n')
+    for words in (("upgrade-check",), ("doctor",)):
+        done = living.run(*words)
+        assert done.returncode == 1, words
+        assert "is no directory" in done.stdout and "store.path" in done.stdout, words
+
+
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [

@@ -8,7 +8,7 @@ OURS = {
     "kill": "dragoman stop", "ps": "dragoman sessions", "ls": "dragoman sessions",
     "quit": "dragoman stop", "resume": "dragoman -r",
     "restart": "dragoman stop && dragoman daemon --background",
-    "serve": "dragoman daemon", "setup": "dragoman login", "start": "dragoman daemon --background",
+    "serve": "dragoman daemon --background", "setup": "dragoman login", "start": "dragoman daemon --background",
     "shutdown": "dragoman stop", "tui": "dragoman", "version": "dragoman --version",
     "web": "dragoman open", "dashboard": "dragoman open",
     "approve-all": "dragoman run --approve all", "ask": 'dragoman run "…"',

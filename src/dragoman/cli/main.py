@@ -19,6 +19,7 @@ FAILED = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130
 _EVERYWHERE = {"--config-dir": True, "--json": False}  # whether a value follows
+_START = ": dragoman daemon --background"
 _SEE = {
     "unknown_session": "See: dragoman sessions",
     "unknown_approval": "See: dragoman approvals --all",
@@ -261,10 +262,10 @@ def _run(command: Command, args: object) -> int:
         if problem.code == "not_running":
             given = getattr(args, "config_dir", None)
             _warn_of_settings(given)
-            if given and problem.hint.endswith(": dragoman daemon"):
+            if given and problem.hint.endswith(_START):
                 from . import places
 
-                problem.hint = f"Start it with: {places.next_line(args, 'daemon')}"  # type: ignore[arg-type]
+                problem.hint = f"Start it with: {places.next_line(args, 'daemon --background')}"  # type: ignore[arg-type]
         if not problem.hint:
             problem.hint = _SEE.get(problem.code, "")
         _say(f"{problem}")
