@@ -119,15 +119,15 @@ def _dispatch(words: list[str]) -> int:
         print(f"dragoman {__version__}")
         return OK
     if name in ("-h", "--help", "help"):
-        return _help(words[1:])
+        return _help(words[1 + _common_flags(words[1:]) :])
     command = table.find(name)
     if command is None:
         names = [one.name for one in table.commands()]
-        if not name.startswith("-"):
-            from . import elsewhere
+        from . import elsewhere
 
+        if not name.startswith("-"):
             raise Usage(f"unknown command {name!r}{elsewhere.hint(name) or suggest(name, names)}")
-        hint = suggest(name, [*_EVERYWHERE, "--help", "--version"])
+        hint = elsewhere.hint(name) or suggest(name, [*_EVERYWHERE, "--help", "--version"])
         if name.lstrip("-") in names:
             hint = f"; did you mean the command {name.lstrip('-')}?"
         raise Usage(f"unknown flag {name}{hint or ' (flags of a command stand after its name)'}")

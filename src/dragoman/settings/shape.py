@@ -51,7 +51,9 @@ _ELSEWHERE = {
 def _meant(name: str) -> str:
     """The key of ours for one at the top that belongs below, or is another program's."""
     agent = key_below(key_below(ROOT, "agents"), "default")
-    return _ELSEWHERE.get(name) or (f"agents.default.{name}" if name in (agent.fields or ()) else "")
+    return _ELSEWHERE.get(name) or (
+        f"agents.default.{name}" if name in (agent.fields or ()) else ""
+    )
 
 
 class Key(NamedTuple):

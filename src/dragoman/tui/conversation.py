@@ -350,7 +350,9 @@ class Conversation(Widget, can_focus=False):
 
     def _line(self, y: int, selection: Selection | None) -> Strip:
         row = self.top + y
-        strip = self._strip(row, selection) if row < self.total else self._greeting(row - self.total)
+        strip = (
+            self._strip(row, selection) if row < self.total else self._greeting(row - self.total)
+        )
         if self.follow and not self._dragging:
             return strip
         width = self._across

@@ -16,7 +16,9 @@ _SECONDS = 30
 def run(args: Args) -> int:
     """Run one sub-command for this platform."""
     if sys.platform == "win32":
-        raise BadInput("There is no service for Windows yet.", "Start it by hand: dragoman daemon --background")
+        raise BadInput(
+            "There is no service for Windows yet.", "Start it by hand: dragoman daemon --background"
+        )
     mac = sys.platform == "darwin"
     path = units.plist_path(os.environ) if mac else units.unit_path(os.environ)
     return int(
