@@ -45,6 +45,29 @@ def test_a_daemon_in_the_background_is_ready_when_the_command_comes_back(living:
     assert "Start it" not in gone.stderr  # that is not what was wanted
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"DRAGOMAN_DATA_DIR": "near"},
+        {"DRAGOMAN_CONFIG_DIR": "near"},
+        {"ZEROCLAW_CONFIG_DIR": "near"},
+        {"HOME": "near"},
+        {"DRAGOMAN_DATA_DIR": "near", "DRAGOMAN_SOCKET": "s.sock"},
+        {"DRAGOMAN_DATA_DIR": "near", "DRAGOMAN_listen__zeroclaw": "s.sock"},
+    ],
+    ids=lambda given: "+".join(given),
+)
+def test_a_daemon_in_the_background_is_found_where_the_environment_says(
+    living: Living, given: dict[str, str]
+) -> None:
+    """A relative path is one of the folder in which the command was typed."""
+    del living.env["DRAGOMAN_CONFIG_DIR"]
+    living.env |= given
+    assert "is ready" in living.says("daemon", "--background", "--no-gateway")
+    assert "has ended" in living.says("stop")
+    assert sorted(path.name for path in living.work.iterdir()) == ["near"]
+
+
 def test_what_the_daemon_says_at_its_start_is_repeated(living: Living) -> None:
     """Of this start only, and nothing of it when all is well."""
     data = living.config / "data"
@@ -345,6 +368,16 @@ def test_upgrade_check_sees_a_data_folder_that_cannot_be_written(
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everywhere
     assert main(["upgrade-check"]) == 1
     assert "data is not writable" in capsys.readouterr().out
+
+
+def test_a_place_where_no_store_can_be_made_is_told_by_both_who_look(living: Living) -> None:
+    (living.folder / "file").touch()
+    at = f"{living.folder}/file/below/sessions.db"
+    (living.config / "config.toml").write_text(f'[store]\npath = "{at}"\n')
+    for words in (("upgrade-check",), ("doctor",)):
+        done = living.run(*words)
+        assert done.returncode == 1, words
+        assert "is no directory" in done.stdout and "store.path" in done.stdout, words
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,23 @@ def test_every_example_is_understood(one: Command) -> None:
     assert parsed.path[: len(one.full_name.split())] == tuple(one.full_name.split())
 
 
+def test_help_behind_the_flags_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--config-dir", "/x", "--help"], ["--json", "help"]):
+        assert main.main(words) == 0
+        assert "Usage: dragoman COMMAND" in capsys.readouterr().out
+    assert main.main(["--config-dir", "/x", "--help", "run"]) == 0
+    assert "Usage: dragoman run" in capsys.readouterr().out
+    assert main.main(["completion", "--help"]) == 0
+    assert "(bash, zsh, fish)" in capsys.readouterr().out
+
+
+def test_a_value_may_be_empty_where_that_says_something() -> None:
+    from dragoman.cli.parse import parse
+
+    config = next(one for one in table.commands() if one.name == "config")
+    assert parse(config, ["set", "agents.a.model", ""]).value == ""
+
+
 def test_names_are_unique_and_modules_are_declared() -> None:
     declared = [one.name for one in table.commands()]
     assert len(declared) == len(set(declared))
@@ -102,6 +119,25 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["config"], "config needs one of: get, set, unset, explain, schema, path"),
         (["config", "gte"], "did you mean get?"),
         (["completion", "bsh"], "did you mean bash?"),
+        (["config", "--nosuch"], "unknown flag --nosuch"),
+        (["config", "--jsn", "--config-dir", "x"], "unknown flag --jsn; did you mean --json?"),
+        (["config", "--config-dir", "x"], "config needs one of: get, set"),
+        (["config", "list"], "did you mean: dragoman config get"),
+        (["mcp", "add", "files"], "did you mean: dragoman config set mcp.NAME.command PROGRAM"),
+        (["update"], "did you mean: dragoman upgrade-check"),
+        (["-p", "hello"], 'unknown flag -p; did you mean: dragoman run "'),
+        (["-v"], "did you mean: dragoman --version"),
+        (["sessions", "show", ""], "sessions show needs SESSION: "),
+        (["sessions", "delete", ""], "sessions delete needs SESSION: "),
+        (["approve", ""], "approve needs ID: "),
+        (["store", "copy", "a", ""], "store copy needs "),
+        (["replay", ""], "replay needs FILE: "),
+        (["apps", "add", ""], "apps add needs "),
+        (["stop", "--config-dir", ""], "--config-dir: must not be empty"),
+        (["run", "--session=", "hello"], "--session: must not be empty"),
+        (["run", "--cwd", " ", "hello"], "--cwd: must not be empty"),
+        (["cron", "add", "hello"], "cron add needs exactly one of: --at, --every, --cron"),
+        (["cron", "add", "--at", "in 2h", "--every", "5m", "hello"], "exactly one of"),
     ],
 )
 def test_mistakes_leave_with_2(

@@ -177,6 +177,6 @@ def test_every_word_of_other_programs_leads_to_a_command_that_there_is() -> None
     for word, line in elsewhere.OURS.items():
         assert table.find(word) is None, f"{word} is a command of ours"
         for one in line.split(" && "):
-            words = [part for part in shlex.split(one)[1:] if part != "ID"]
+            words = shlex.split(one)[1:]
             if words and not words[0].startswith("-"):
                 parse(found(words[0]), words[1:])

@@ -320,7 +320,9 @@ def test_a_daemon_that_is_missing_is_started_where_it_was_looked_for(tmp_path: P
     other = str(tmp_path / "other")
     done = living.run("status", "--config-dir", other)
     assert done.returncode == 1
-    assert done.stderr.endswith(f"Start it with: dragoman daemon --config-dir {other}\n")
+    assert done.stderr.endswith(
+        f"Start it with: dragoman daemon --background --config-dir {other}\n"
+    )
     begun = living.run("daemon", "--background", "--no-gateway", "--config-dir", other)
     assert begun.stdout.endswith(f"end it: dragoman stop --config-dir {other}\n"), begun.stderr
     assert living.run("stop", "--config-dir", other).returncode == 0

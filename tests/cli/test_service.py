@@ -11,7 +11,7 @@ from dragoman.cli.verbs import service
 
 
 def test_the_unit_says_what_systemd_needs() -> None:
-    text = units.unit(["/opt/my tools/dragoman", "daemon", "--config-dir", "/a/100%/$x"], "/c")
+    text = units.unit(["/opt/my tools/dragoman", "daemon", "--config-dir", "/a/100%/$x"], "/c", {})
     parsed = configparser.RawConfigParser(strict=True)
     parsed.optionxform = str  # type: ignore[assignment,method-assign]
     parsed.read_string(text)
@@ -25,10 +25,35 @@ def test_the_unit_says_what_systemd_needs() -> None:
 
 
 def test_the_plist_says_what_launchd_needs() -> None:
-    parsed = plistlib.loads(units.plist(["/opt/dragoman", "daemon"], "/log"))
+    parsed = plistlib.loads(units.plist(["/opt/dragoman", "daemon"], "/log", {}))
     assert parsed["Label"] == units.LABEL
     assert parsed["ProgramArguments"] == ["/opt/dragoman", "daemon"]
     assert parsed["RunAtLoad"] is True and parsed["KeepAlive"] == {"SuccessfulExit": False}
+
+
+def test_what_says_where_things_are_goes_along(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who made it has a shell with these variables; systemd and launchd have not."""
+    systemctl(home)
+    monkeypatch.chdir(home)
+    for name in ("DRAGOMAN_CONFIG_DIR", "DRAGOMAN_SOCKET", "ZEROCLAW_SOCKET"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DRAGOMAN_DATA_DIR", "my $data 5%")
+    monkeypatch.setenv("XDG_DATA_HOME", "/x/share")
+    monkeypatch.setenv("DRAGOMAN_ACP_SOCKET", "~/acp.sock")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "of this shell")
+    assert main.main(["service", "install"]) == 0
+    capsys.readouterr()
+    text = (home / ".config/systemd/user/dragoman.service").read_text()
+    assert [line for line in text.splitlines() if line.startswith("Environment=")] == [
+        f"Environment=DRAGOMAN_ACP_SOCKET={home}/acp.sock",
+        f'Environment="DRAGOMAN_DATA_DIR={home}/my $data 5%%"',
+        "Environment=XDG_DATA_HOME=/x/share",
+    ]
+    assert "of this shell" not in text
+    parsed = plistlib.loads(units.plist(["d"], "/log", {"DRAGOMAN_DATA_DIR": "/d"}))
+    assert parsed["EnvironmentVariables"] == {"DRAGOMAN_DATA_DIR": "/d"}
 
 
 def test_where_the_files_go() -> None:

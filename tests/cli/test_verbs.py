@@ -563,6 +563,8 @@ def test_tap_shows_records_and_filters(host: Host, tmp_path: Path, capsys: Out) 
     out = capsys.readouterr().out
     assert "(2 lines were skipped)" in out and ".234 c1" in out and "→ x\ufffd" in out
     assert [json.loads(line)["dialect"] for line in path.read_text().splitlines()] == ["acp"]
+    with pytest.raises(BadInput, match=r"no dialect 'nosuch'. Known: .*zot"):
+        tap.run(args(record=None, session=None, dialect="nosuch"))
     with pytest.raises(BadInput, match="cannot be written"):
         tap._recording(str(tmp_path / "no" / "such"))
 

@@ -35,7 +35,14 @@ def test_a_configuration_that_does_not_say_is_passed_over(tmp_path: Path, text: 
     assert socket_path(env=env(tmp_path)).endswith("daemon.sock")
 
 
-def test_a_relative_path_is_made_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "config.toml").write_text('[listen]\nzeroclaw = "x.sock"\n')
-    assert socket_path(str(tmp_path), env={"HOME": "/h"}) == str(tmp_path / "x.sock")
+def test_a_relative_path_is_the_same_wherever_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The daemon runs in another folder than those who look for it."""
+    (tmp_path / "config.toml").write_text('[listen]\nzeroclaw = "x.sock"\nacp = "~/a.sock"\n')
+    by_env = {"HOME": "/h", "DRAGOMAN_listen__any": "~/any.sock"}
+    for folder in (tmp_path, Path("/")):
+        monkeypatch.chdir(folder)
+        assert socket_path(str(tmp_path), env={"HOME": "/h"}) == str(tmp_path / "data/x.sock")
+        assert socket_path(str(tmp_path), dialect="acp", env={"HOME": "/h"}) == "/h/a.sock"
+        assert socket_path(str(tmp_path), dialect="any", env=by_env) == "/h/any.sock"

@@ -43,7 +43,7 @@ def test_each_has_its_class(
 
 def test_nobody_listens() -> None:
     assert "/x.sock (refused)" in not_running("/x.sock", "refused").message
-    assert not_running("/x.sock").hint == "Start it with: dragoman daemon"
+    assert not_running("/x.sock").hint == "Start it with: dragoman daemon --background"
 
 
 def test_words_that_are_no_text_are_shown_safely() -> None:

@@ -9,9 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from dragoman.host import installed
+from dragoman.cli.local.upgrades import examine_data
+from dragoman.engine.faults import Refused
+from dragoman.host import installed, lock
 from dragoman.host.doctor import Row, examine
 from dragoman.host.wanted import lacks_place
+from dragoman.observe.redact import redact
 from dragoman.settings.load import load
 from dragoman.settings.places import places
 from dragoman.store.migrations import APPLICATION_ID
@@ -26,6 +29,38 @@ def rows(folder: Path, kind: str, program: str) -> list[Row]:
     (folder / "config.toml").write_text(ENTRY[kind].format(program))
     found = examine(places({}, str(folder)), {})
     return [row for row in found if row.category == kind and row.message.startswith("other")]
+
+
+@pytest.mark.parametrize("wrong", ["folder", "lock", "lock is a link"])
+def test_what_a_daemon_refuses_at_its_start_is_told_before(wrong: str, tmp_path: Path) -> None:
+    where = places({}, str(tmp_path))
+    data = Path(where.data_dir)
+    data.mkdir(mode=0o700)
+    beside = data / "daemon.sock.lock"
+    if wrong == "folder":
+        data.chmod(0o777)
+    elif wrong == "lock":
+        beside.write_text("999999")
+        beside.chmod(0o644)
+    else:
+        beside.symlink_to(tmp_path / "mine")
+    with pytest.raises(Refused) as refused:
+        lock.hold(str(data / "daemon.sock"))
+    found = [one for one in examine(where, {}) if one.severity == "error"]
+    assert ("daemon", refused.value.hint) in [(one.category, one.fix) for one in found]
+    assert any(refused.value.message in one.message for one in found)
+    assert not (tmp_path / "mine").exists()
+    if wrong == "folder":
+        assert [one.fix for one in found if one.category == "data"] == [f"chmod 700 {data}"]
+        assert examine_data(where)
+
+
+def test_advice_is_shown_whole(tmp_path: Path) -> None:
+    """What hides secrets took a word behind a flag's name for one."""
+    (tmp_path / "config.toml").write_text('[agents.a]\nmodel = "anthropic/claude-sonnet-4-5"\n')
+    (row,) = (one for one in examine(places({}, str(tmp_path)), {}) if one.category == "agents")
+    shown = redact(f"{row.message} {row.fix}")
+    assert shown.strip().endswith("dragoman login anthropic (rpc also takes --api-key)")
 
 
 @pytest.mark.parametrize("kind", ENTRY)

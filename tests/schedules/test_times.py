@@ -128,6 +128,9 @@ def test_moments():
     assert moment("in 2h", now) == now + 7_200_000
     assert moment("2026-01-01T12:00:00+00:00", now) == 1_767_268_800_000
     assert 0 < moment("11:59", now) - now <= 86_400_000
+    for text in ("24:00", "25:00", "12:60", "0:99"):
+        with pytest.raises(BadInput, match=f"^'{text}' is no time. For example .*12:30"):
+            moment(text, now)
     for text in ("yesterday", "25:00", "in", "in five minutes", "12:60"):
         with pytest.raises(BadInput):
             moment(text, now)

@@ -28,6 +28,26 @@ def test_without_anything_there_are_defaults(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ('model = "anthropic/claude-sonnet-4-5"', "agents.default.model"),
+        ("max_steps = 5", "agents.default.max_steps"),
+        ('[mcpServers.files]\ncommand = "x"', "mcp.<name>"),
+        ('[mcp_servers.files]\ncommand = "x"', "mcp.<name>"),
+        ('[permissions]\nallow = ["x"]', "autonomy"),
+        ("acpp = 1", "acp"),
+    ],
+)
+def test_a_key_of_an_agent_or_of_other_programs_is_told_where_it_belongs(
+    tmp_path: Path, written: str, meant: str
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f"{written}\n")
+    (warning,) = load(str(file), {}).warnings
+    assert warning.endswith(f"; did you mean {meant}? It is ignored.")
+
+
+@pytest.mark.parametrize(
     ("env", "flags", "value", "kind"),
     [
         ({}, {}, 3, "file"),
@@ -114,6 +134,11 @@ def test_an_unknown_key_warns_with_line_and_nearest_name(tmp_path: Path) -> None
             ':2: agents.a.api_key must be a text (got "***").',
         ),
         ("[acp]\nmax_sessions 5\n", ":2: column 14: Expected '=' after a key in a key/value pair."),
+        ("[acp]\n[a.b]\n[acp]\n", ":3: column 5: [acp] stands twice; put both together."),
+        ("[a.b]\n[c]\n[a.b]\n", ":3: column 5: [a.b] stands twice; put both together."),
+        ("agents.a.model = demo\n", ":1: column 18: This is no value; a text stands in quotes."),
+        ("x = [1,", ": The file ends in the middle of a value."),
+        ('{"agents": 1}', ":1: column 1: Neither a [table] nor a key with = begins like this."),
         (
             '[agents.a]\nrisk_profile = "x"\n',
             ":2: there is no [risk_profiles.x]; there are: none.",

@@ -8,12 +8,20 @@ OURS = {
     "kill": "dragoman stop", "ps": "dragoman sessions", "ls": "dragoman sessions",
     "quit": "dragoman stop", "resume": "dragoman -r",
     "restart": "dragoman stop && dragoman daemon --background",
-    "serve": "dragoman daemon", "setup": "dragoman login", "start": "dragoman daemon --background",
+    "serve": "dragoman daemon --background", "setup": "dragoman login", "start": "dragoman daemon --background",
     "shutdown": "dragoman stop", "tui": "dragoman", "version": "dragoman --version",
     "web": "dragoman open", "dashboard": "dragoman open",
     "approve-all": "dragoman run --approve all", "ask": 'dragoman run "…"',
     "auth": "dragoman login", "test": "dragoman self-test", "check": "dragoman doctor",
-    "settings": "dragoman config explain",
+    "settings": "dragoman config explain", "update": "dragoman upgrade-check",
+    "-p": 'dragoman run "…"', "--print": 'dragoman run "…"', "-v": "dragoman --version",
+    "--yolo": 'dragoman run --approve all "…"',
+    "--dangerously-skip-permissions": 'dragoman run --approve all "…"',
+    "config list": "dragoman config get", "config show": "dragoman config get",
+    "config edit": "dragoman config path", "mcp add": "dragoman config set mcp.NAME.command PROGRAM",
+    "mcp remove": "dragoman config unset mcp.NAME", "sessions resume": "dragoman -r ID",
+    "sessions stop": "dragoman sessions cancel ID", "cron delete": "dragoman cron remove ID",
+    "sessions remove": "dragoman sessions delete ID",
 }  # fmt: skip
 _MOST = 3
 

@@ -2,7 +2,7 @@
 
 from dragoman import TYPE_CHECKING
 
-from .parse import Command, Flag
+from .parse import Arg, Command, Flag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -14,7 +14,8 @@ _WIDTH = 100
 
 def overview(commands: "Sequence[Command]") -> str:
     """The text of `dragoman --help`."""
-    lines = [ABOUT, "", "Usage: dragoman COMMAND [ARGUMENTS]", ""]
+    alone = "dragoman alone, in a terminal, is a conversation in the folder you are in"
+    lines = [ABOUT, "", "Usage: dragoman COMMAND [ARGUMENTS]", f"       {alone}", ""]
     width = max(13, *(len(command.name) for command in commands)) + _GAP
     groups: dict[str, list[Command]] = {}
     for command in commands:
@@ -28,7 +29,7 @@ def overview(commands: "Sequence[Command]") -> str:
         f"  {'-h, --help':<{width}}this text; `dragoman COMMAND --help` for one command",
         f"  {'-V, --version':<{width}}the version",
         "",
-        f"Example: {commands[0].example}",
+        f'Example: dragoman run "what is dragoman"',
     ]
     return "\n".join(lines)
 
@@ -52,7 +53,7 @@ def of(command: Command) -> str:
         if command.default:
             lines.append(f"  (without one: {command.default})")
     if command.args:
-        lines += ["", "Arguments:", *_pairs((arg.shown, arg.help) for arg in command.args)]
+        lines += ["", "Arguments:", *_pairs(map(_arg_row, command.args))]
     lines += ["", "Flags:", *_pairs([*map(_flag_row, flags), ("-h, --help", "this text")])]
     lines += ["", f"Example: {command.example}"]
     return "\n".join(lines)
@@ -61,6 +62,10 @@ def of(command: Command) -> str:
 def _sentence(text: str) -> str:
     text = text[:1].upper() + text[1:]
     return text if text.endswith(".") else f"{text}."
+
+
+def _arg_row(arg: Arg) -> tuple[str, str]:
+    return arg.shown, arg.help + (f" ({', '.join(arg.choices)})" if arg.choices else "")
 
 
 def _flag_row(flag: Flag) -> tuple[str, str]:

@@ -19,6 +19,7 @@ FAILED = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130
 _EVERYWHERE = {"--config-dir": True, "--json": False}  # whether a value follows
+_START = ": dragoman daemon --background"
 _SEE = {
     "unknown_session": "See: dragoman sessions",
     "unknown_approval": "See: dragoman approvals --all",
@@ -118,15 +119,15 @@ def _dispatch(words: list[str]) -> int:
         print(f"dragoman {__version__}")
         return OK
     if name in ("-h", "--help", "help"):
-        return _help(words[1:])
+        return _help(words[1 + _common_flags(words[1:]) :])
     command = table.find(name)
     if command is None:
         names = [one.name for one in table.commands()]
-        if not name.startswith("-"):
-            from . import elsewhere
+        from . import elsewhere
 
+        if not name.startswith("-"):
             raise Usage(f"unknown command {name!r}{elsewhere.hint(name) or suggest(name, names)}")
-        hint = suggest(name, [*_EVERYWHERE, "--help", "--version"])
+        hint = elsewhere.hint(name) or suggest(name, [*_EVERYWHERE, "--help", "--version"])
         if name.lstrip("-") in names:
             hint = f"; did you mean the command {name.lstrip('-')}?"
         raise Usage(f"unknown flag {name}{hint or ' (flags of a command stand after its name)'}")
@@ -261,10 +262,10 @@ def _run(command: Command, args: object) -> int:
         if problem.code == "not_running":
             given = getattr(args, "config_dir", None)
             _warn_of_settings(given)
-            if given and problem.hint.endswith(": dragoman daemon"):
+            if given and problem.hint.endswith(_START):
                 from . import places
 
-                problem.hint = f"Start it with: {places.next_line(args, 'daemon')}"  # type: ignore[arg-type]
+                problem.hint = f"Start it with: {places.next_line(args, 'daemon --background')}"  # type: ignore[arg-type]
         if not problem.hint:
             problem.hint = _SEE.get(problem.code, "")
         _say(f"{problem}")

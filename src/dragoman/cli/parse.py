@@ -65,14 +65,20 @@ class Arg:
         many: bool = False,
         choices: "Sequence[str]" = (),
         unlisted: "Sequence[str]" = (),
+        empty: bool = False,
     ) -> None:
-        """`unlisted` are words that programs of ours give, and that people are not offered."""
+        """`unlisted` are words that programs of ours give, and that people are not offered.
+
+        One that is needed and has no text is taken for one that is missing, unless `empty` allows
+        it: it comes from a variable that was not set.
+        """
         self.name = name
         self.help = help
         self.optional = optional
         self.many = many
         self.choices = tuple(choices)
         self.unlisted = tuple(unlisted)
+        self.empty = empty or optional
 
     @property
     def key(self) -> str:
@@ -185,11 +191,15 @@ def _descend(command: Command, words: list[str]) -> tuple[Command, list[str]]:
         at = _first_loose(command, words)
         name = words[at] if at is not None else command.default
         if not name:
+            _refuse_unknown(command, words)
             names = ", ".join(sub.name for sub in command.subs)
             raise Usage(f"{command.full_name} needs one of: {names}", command)
         found = command.sub(name)
         if found is None:
-            hint = suggest(name, [sub.name for sub in command.subs])
+            from .elsewhere import OURS
+
+            theirs = f"{command.full_name} {name}" in OURS
+            hint = "" if theirs else suggest(name, [sub.name for sub in command.subs])
             default = command.sub(command.default)
             if default and default.args and at is not None and not hint:
                 return default, words
@@ -201,10 +211,23 @@ def _descend(command: Command, words: list[str]) -> tuple[Command, list[str]]:
     return command, words
 
 
+def _refuse_unknown(command: Command, words: list[str]) -> None:
+    """Raise Usage for a flag that neither the command nor any of its sub-commands has."""
+    flags = {flag for one in (command, *command.subs) for flag in one.all_flags()}
+    known = [f"--{flag.name}" for flag in flags] + [f"-{flag.short}" for flag in flags]
+    for word in words:
+        name = word.partition("=")[0]
+        if _is_flag(word) and name not in known:
+            raise Usage(f"unknown flag {name}{suggest(name, sorted(known))}", command)
+
+
 def _others(command: Command, name: str) -> str:
     """What there is instead of a sub-command that is not there, nor anything like it."""
+    from .elsewhere import OURS
     from .table import find
 
+    if ours := OURS.get(f"{command.full_name} {name}"):
+        return f"; did you mean: {ours}"
     if find(name):
         return f"; did you mean the command {name}?"
     return f" (there are: {', '.join(sub.name for sub in command.subs)})"
@@ -279,11 +302,13 @@ def _check_choice(command: Command, of: Flag | Arg, name: str, given: str) -> No
 def _place(command: Command, loose: list[str], values: dict[str, object]) -> None:
     for arg in command.args:
         if arg.many:
-            if not loose and not arg.optional:
+            if not (loose or arg.optional):
                 raise Usage(f"{command.full_name} needs {arg.shown}: {arg.help}", command)
             values[arg.key], loose = loose, []
         elif loose:
             given = loose.pop(0)
+            if not (given or arg.empty):
+                raise Usage(f"{command.full_name} needs {arg.shown}: {arg.help}", command)
             if given not in arg.unlisted:
                 _check_choice(command, arg, arg.shown, given)
             values[arg.key] = given

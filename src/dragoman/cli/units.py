@@ -25,8 +25,12 @@ def plist_path(env: "Mapping[str, str]") -> str:
     return os.path.join(home, "Library", "LaunchAgents", f"{LABEL}.plist")
 
 
-def unit(command: "Sequence[str]", config_dir: str) -> str:
-    """A systemd unit that is ready when every endpoint listens."""
+def unit(command: "Sequence[str]", config_dir: str, env: "Mapping[str, str]") -> str:
+    """A systemd unit that is ready when every endpoint listens.
+
+    `env` is what says where things are: systemd does not know a shell's variables.
+    """
+    given = "".join(f"Environment={_quoted(f'{name}={env[name]}', '$')}\n" for name in sorted(env))
     return f"""\
 # Written by `dragoman service install`; it is written anew each time.
 [Unit]
@@ -38,7 +42,7 @@ ExecStart={" ".join(_quoted(word) for word in command)}
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=on-failure
 RestartSec=2
-# Keys of providers: one NAME=value per line, readable by you alone.
+{given}# Keys of providers: one NAME=value per line, readable by you alone.
 EnvironmentFile=-{_escaped(os.path.join(config_dir, "env"))}
 UMask=0077
 
@@ -47,9 +51,9 @@ WantedBy=default.target
 """
 
 
-def _quoted(word: str) -> str:
-    """A word of a command line as systemd reads it."""
-    word = _escaped(word).replace("$", "$$")
+def _quoted(word: str, dollar: str = "$$") -> str:
+    """A word of a command line as systemd reads it; in assignments a dollar sign is itself."""
+    word = _escaped(word).replace("$", dollar)
     if word and not any(char in word for char in " \t\"'\\;"):
         return word
     return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -59,7 +63,7 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%%")
 
 
-def plist(command: "Sequence[str]", log_file: str) -> bytes:
+def plist(command: "Sequence[str]", log_file: str, env: "Mapping[str, str]") -> bytes:
     """A launchd agent that is kept alive."""
     import plistlib
 
@@ -72,6 +76,7 @@ def plist(command: "Sequence[str]", log_file: str) -> bytes:
             "ProcessType": "Background",
             "StandardErrorPath": log_file,
             "Umask": 0o077,
+            **({"EnvironmentVariables": dict(env)} if env else {}),
         },
         sort_keys=False,
     )

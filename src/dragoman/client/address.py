@@ -1,6 +1,7 @@
 """Where the daemon listens for us."""
 
 import os
+import sys
 
 from dragoman import TYPE_CHECKING
 from dragoman.engine.faults import BadInput
@@ -30,7 +31,7 @@ def socket_path(
     where = places.places(env, config_dir)
     given = env.get(f"DRAGOMAN_listen__{dialect}", "") or _configured(where.config_file, dialect)
     if given:
-        return given
+        return given if sys.platform == "win32" else places.listened(given, where, env)
     try:
         return places.endpoint(dialect, env, where)
     except BadInput as long:
@@ -55,4 +56,4 @@ def _configured(file: str, dialect: str) -> str:
         return ""
     more = section.get("more")
     found = section.get(dialect) or (more.get(dialect) if isinstance(more, dict) else "")
-    return os.path.abspath(os.path.expanduser(found)) if isinstance(found, str) and found else ""
+    return found if isinstance(found, str) else ""

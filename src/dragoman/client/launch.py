@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from dragoman.settings.places import places
+from dragoman.settings.places import deciding, places
 
 
 def log_path(config_dir: str | None) -> str:
@@ -47,14 +47,19 @@ def launch(
     words = [sys.executable, "-P", "-m", "dragoman", "daemon", *flags]
     if config_dir:
         words += ["--config-dir", os.path.abspath(config_dir)]
-    home = os.path.expanduser("~")
+    home = os.path.abspath(os.path.expanduser("~"))
+    whole = dict(os.environ if env is None else env)
+    if os.name == "posix":  # it runs in another folder, where a relative path leads elsewhere
+        whole |= deciding(whole)
+        if whole.get("HOME"):
+            whole["HOME"] = os.path.abspath(whole["HOME"])
     try:
         return subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env=env,
+            env=whole,
             start_new_session=True,
             cwd=home if os.access(home, os.X_OK) and os.path.isdir(home) else "/",
         )

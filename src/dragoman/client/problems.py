@@ -26,7 +26,7 @@ def not_running(path: str, why: str = "") -> NotRunning:
     detail = f" ({why})" if why else ""
     return NotRunning(
         f"The daemon is not running: nobody listens at {path}{detail}.",
-        "Start it with: dragoman daemon",
+        "Start it with: dragoman daemon --background",
     )
 
 

@@ -56,7 +56,7 @@ class Silence:
                 f"Process {self.pid} listens at {self.path}, but has neither answered nor worked "
                 f"for {MUTE_SECONDS:g} seconds.",
                 f"If it is the daemon, it is stuck: end it with kill {self.pid}, and start it "
-                "with: dragoman daemon",
+                "with: dragoman daemon --background",
             )
 
     def waits_for(self) -> str:

@@ -69,7 +69,8 @@ class Listening:
         found = []
         for name, path in chosen.items():
             own = getattr(listen, name, "") or given.get(name, "")
-            found.append((name, places.absolute(own, os.environ) if own else path))
+            where = self._composed.places
+            found.append((name, places.listened(own, where, os.environ) if own else path))
         if self._native and sys.platform != "win32":
             found += [pair for pair in places.native(os.environ) if pair not in found]
         return [pair for pair in found if pair not in self._taken]

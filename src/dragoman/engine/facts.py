@@ -100,5 +100,7 @@ class Facts(msgspec.Struct):
     async def timetable(self) -> Schedules:
         """The host's schedules. Raises BadInput where it does not live long enough for them."""
         if self.schedules is None:
-            raise BadInput("This host keeps no schedules.", "Use the daemon: dragoman daemon.")
+            raise BadInput(
+                "This host keeps no schedules.", "Use the daemon: dragoman daemon --background."
+            )
         return await self.schedules()

@@ -128,6 +128,8 @@ def data_directory(where: Places) -> Iterator[Row]:
             "warn", "data", f"{data} belongs to another user (uid {found.st_uid}): what is made "
             "there now is closed to that one", "Work as that user, or set DRAGOMAN_DATA_DIR.",
         )  # fmt: skip
+    elif found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
+        yield Row("error", "data", f"others can write in {data}", f"chmod 700 {data}")
     elif stat.S_IMODE(found.st_mode) & 0o077:
         yield Row("warn", "data", f"others can look into {data}", f"chmod 700 {data}")
     else:
@@ -315,7 +317,7 @@ def _unreadable(path: str, size: int) -> list[str]:
 def _sockets(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[Row]:
     try:
         own = getattr(loaded.settings.listen, MAIN)
-        path = places.absolute(own, env) if own else places.endpoint(MAIN, env, where)
+        path = places.listened(own, where, env) if own else places.endpoint(MAIN, env, where)
     except Fault as fault:
         yield Row("error", "daemon", fault.message, fault.hint)
         return
@@ -359,11 +361,13 @@ def _in_the_way(path: str) -> Iterator[Row]:
     elif wrong := in_place_of_folder(os.path.dirname(path)):
         fix = f"{wrong[1]}, or set DRAGOMAN_DATA_DIR."
         yield Row("error", "daemon", f"no daemon can start: {wrong[0]}", fix)
+    elif refused := lock.refusal(path):
+        yield Row("error", "daemon", f"no daemon can start: {refused.message}", refused.hint)
     elif why := wanted.lacks_place(beside_it):
         fix = "Repair the permissions of its folder, or choose another with listen."
         yield Row("error", "daemon", f"no daemon can start: {beside_it} {why}", fix)
     else:
-        yield Row("ok", "daemon", "not running (dragoman daemon starts it)")
+        yield Row("ok", "daemon", "not running (dragoman daemon --background starts it)")
 
 
 def _models(loaded: Loaded, where: Places, env: Mapping[str, str]) -> Iterator[Row]:

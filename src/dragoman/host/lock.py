@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from dragoman.engine.faults import BadInput, InUse, Refused
 from dragoman.standing import in_place_of_folder
-from dragoman.transports.directory import prepare_for
+from dragoman.transports.directory import check, prepare_for
 
 _PID_BYTES = 20
 _ELSEWHERE = "choose a directory of your own with DRAGOMAN_DATA_DIR."
@@ -132,18 +132,36 @@ def _open(path: str) -> int:
         if trouble.errno == errno.ELOOP:
             raise Refused(f"The lock file {path} is a symbolic link.", "Remove it.") from trouble
         raise _no_room(f"The lock file {path} cannot be opened", trouble) from trouble
-    found = os.fstat(fd)
-    wrong = ""
-    if not stat.S_ISREG(found.st_mode):
-        wrong = "is not a regular file"
-    elif found.st_uid != os.geteuid():
-        wrong = f"belongs to another user (uid {found.st_uid})"
-    elif found.st_mode & 0o077:
-        wrong = f"is open to others (mode {stat.S_IMODE(found.st_mode):04o})"
-    if wrong:
+    if wrong := _unfit(os.fstat(fd)):
         os.close(fd)
         raise Refused(f"The lock file {path} {wrong}.", "Remove it.")
     return fd
+
+
+def _unfit(found: os.stat_result) -> str:
+    """What is wrong with a lock file that others could have made or may hold; empty: nothing."""
+    if stat.S_ISLNK(found.st_mode):
+        return "is a symbolic link"
+    if not stat.S_ISREG(found.st_mode):
+        return "is not a regular file"
+    if found.st_uid != os.geteuid():
+        return f"belongs to another user (uid {found.st_uid})"
+    if found.st_mode & 0o077:
+        return f"is open to others (mode {stat.S_IMODE(found.st_mode):04o})"
+    return ""
+
+
+def refusal(socket_path: str) -> Refused | None:
+    """Why `hold` would refuse a place that others can change; nothing is made or changed."""
+    folder = os.path.dirname(os.path.abspath(socket_path))
+    try:
+        if os.path.isdir(folder):
+            check(folder)
+    except OSError as trouble:
+        return _no_room(f"The directory of {socket_path} cannot be used", trouble)
+    path = lock_path(socket_path)
+    wrong = _unfit(os.lstat(path)) if os.path.lexists(path) else ""
+    return Refused(f"The lock file {path} {wrong}.", "Remove it.") if wrong else None
 
 
 def _sign(fd: int, path: str) -> None:

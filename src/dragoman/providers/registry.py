@@ -335,8 +335,8 @@ class ModelRegistry:
         if not key and not preset.keyless and not config.base_url:
             variables = " or ".join(preset.env)
             raise BadInput(
-                f"no credential for {model.provider}; set {variables}, pass --api-key (to rpc), or "
-                f"run: dragoman login {model.provider}",
+                f"no credential for {model.provider}; set {variables}, or run: "
+                f"dragoman login {model.provider} (rpc also takes --api-key)",
                 provider=model.provider,
             )
         place = slot(name, model, preset, config)

@@ -112,7 +112,7 @@ def moment(text: str, now: int) -> int:
         return now + interval(text[3:])
     local = datetime.fromtimestamp(now / 1000, zone(""))
     clock = re.fullmatch(r"(\d{1,2}):(\d\d)", text)
-    if clock is not None:
+    if clock is not None and int(clock[1]) < 24 and int(clock[2]) < 60:
         from .cron import Cron
 
         cron = Cron(f"{int(clock[2])} {int(clock[1])} * * *")

@@ -14,6 +14,9 @@ from dragoman.engine.faults import BadInput
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_FOLDERS = (
+    "DRAGOMAN_CONFIG_DIR", "DRAGOMAN_DATA_DIR", "ZEROCLAW_CONFIG_DIR", "ZEROCLAW_DATA_DIR",
+)  # fmt: skip
 _ANY = "any"  # no dialect: it takes all of them, by the first line
 
 # sun_path holds 108 bytes on Linux and 104 elsewhere, the final NUL among them.
@@ -45,6 +48,25 @@ def log_file(given: str, where: Places) -> str:
     if given == "~" or given.startswith("~/"):
         return absolute(given, os.environ)
     return os.path.abspath(os.path.join(where.data_dir, given or "daemon.log"))
+
+
+def listened(given: str, where: Places, env: "Mapping[str, str]") -> str:
+    """A socket that the configuration names, from the root on, whoever asks and wherever."""
+    if given == "~" or given.startswith("~/"):
+        return absolute(given, env)
+    return os.path.abspath(os.path.join(where.data_dir, given))
+
+
+def deciding(env: "Mapping[str, str]") -> dict[str, str]:
+    """The variables that say where things are, as they read in every folder.
+
+    For a daemon that runs in another folder than who starts it, or in another environment.
+    """
+    found = {name: _path(env, name) for name in _FOLDERS}
+    found |= {name: _xdg(env, name) for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+    for name in names():
+        found |= {variable: _path(env, variable) for variable in _socket(name)[1]}
+    return {name: path for name, path in found.items() if path}
 
 
 def readable(path: str, flags: int) -> int:

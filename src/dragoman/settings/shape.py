@@ -34,8 +34,26 @@ class UnknownKey(Exception):
     @property
     def near(self) -> str:
         """`; did you mean X?`, or nothing."""
+        if len(self.path) == 1 and (ours := _meant(self.path[0])):
+            return f"; did you mean {ours}?"
         close = nearest(self.path[-1], self.known)
         return f"; did you mean {join((*self.path[:-1], close))}?" if close else ""
+
+
+# What other agents' configurations call it.
+_ELSEWHERE = {
+    "mcpServers": "mcp.<name>", "mcp_servers": "mcp.<name>", "permissions": "autonomy",
+    "approval_policy": "agents.default.mode", "model_provider": "agents.default.provider",
+    "profiles": "risk_profiles.<name>",
+}  # fmt: skip
+
+
+def _meant(name: str) -> str:
+    """The key of ours for one at the top that belongs below, or is another program's."""
+    agent = key_below(key_below(ROOT, "agents"), "default")
+    return _ELSEWHERE.get(name) or (
+        f"agents.default.{name}" if name in (agent.fields or ()) else ""
+    )
 
 
 class Key(NamedTuple):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _PATIENCE = 60.0  # seconds that a gateway which was there may be away
 _WITHIN = 10.0
 _LONGEST_HEAD = 32 * 1024
-_START = "Start it with: dragoman daemon"
+_START = "Start it with: dragoman daemon --background"
 
 
 _TOKENS = ("DRAGOMAN_ACP_BRIDGE_TOKEN", "ZEROCLAW_ACP_BRIDGE_TOKEN")
@@ -96,7 +96,7 @@ def find_token(where: Places, settings: Settings, pair_code: str = "") -> str:
     elif not os.path.exists(os.path.join(where.data_dir, "gateway.json")):
         raise NotThere(
             f"What listens at {address} is not the daemon of {where.config_dir}.",
-            "Start that with: dragoman daemon",
+            "Start that with: dragoman daemon --background",
         )
     else:
         _, token = tokens.new_token(

@@ -306,7 +306,8 @@ _UNWRITABLE = (8, 14)  # SQLITE_READONLY, SQLITE_CANTOPEN
 def damaged(path: str) -> Damaged:
     return Damaged(
         f"The session store {path} is damaged.",
-        "Start the daemon (dragoman daemon): it moves the file aside and begins a fresh one.",
+        "Start the daemon (dragoman daemon --background): it moves the file aside and begins a "
+        "fresh one.",
         path=path,
     )
 

@@ -26,7 +26,10 @@ def commands() -> tuple[Command, ...]:
                     "set",
                     "write a value to config.toml, comments and order are kept",
                     example="dragoman config set acp.max_sessions 5",
-                    args=(key, Arg("value", "a string, number, true, false or a TOML list")),
+                    args=(
+                        key,
+                        Arg("value", "a string, number, true, false or a TOML list", empty=True),
+                    ),
                 ),
                 Command(
                     "unset",
@@ -168,14 +171,16 @@ def commands() -> tuple[Command, ...]:
         Command(
             "completion",
             "print a completion script for your shell",
-            example="dragoman completion bash > ~/.dragoman-completion.bash",
+            example=(
+                "dragoman completion bash > ~/.local/share/bash-completion/completions/dragoman"
+            ),
             text=(
                 "`completion values KIND` prints what the scripts ask for while you type: ids of\n"
                 "sessions or of approvals that wait, names of agents, keys of the configuration."
             ),
             args=(
-                Arg("shell", "which one", choices=("bash", "zsh", "fish"), unlisted=("values",)),
-                Arg("kind", "of values", optional=True, unlisted=KINDS),
+                Arg("shell", "whose script", choices=("bash", "zsh", "fish"), unlisted=("values",)),
+                Arg("kind", "what `values` are to be printed", optional=True, unlisted=KINDS),
             ),
             flags=(CONFIG_DIR,),
         ),

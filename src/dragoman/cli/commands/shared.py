@@ -7,13 +7,23 @@ EFFORTS = ("off", "minimum", "low", "medium", "high", "xhigh", "max")
 
 KINDS = ("session", "approval", "agent", "key")  # of values that completions look up
 
-CONFIG_DIR = Flag("config-dir", "directory of config.toml; data goes to its data/", metavar="DIR")
+
+def filled(word: str) -> str:
+    """A word that says something: an empty one comes from a variable that was not set."""
+    if not word.strip():
+        raise ValueError("must not be empty")
+    return word
+
+
+CONFIG_DIR = Flag(
+    "config-dir", "directory of config.toml; data goes to its data/", metavar="DIR", kind=filled
+)
 JSON = Flag("json", "print JSON for programs", kind=bool)
 AGENT = Flag("agent", "the agent to use", metavar="ALIAS")
 COMMON = (CONFIG_DIR, JSON)
 NEW_SESSION = (
     AGENT,
-    Flag("cwd", "the working directory", metavar="DIR"),
+    Flag("cwd", "the working directory", metavar="DIR", kind=filled),
     Flag("model", "use this model", metavar="REF"),
     Flag("mode", "how much the agent may do by itself", choices=MODES),
     Flag("worktree", "work in a git worktree and a branch of its own", kind=bool),

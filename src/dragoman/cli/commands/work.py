@@ -2,7 +2,7 @@
 
 from ..parse import Arg, Command, Flag
 from .sessions import subs
-from .shared import AGENT, APPROVE, COMMON, CONFIG_DIR, NEW_SESSION
+from .shared import AGENT, APPROVE, COMMON, CONFIG_DIR, NEW_SESSION, filled
 
 GROUP = "Work"
 
@@ -32,8 +32,15 @@ def _cron() -> Command:
                     Flag("tz", "the time zone of --cron, such as Europe/Berlin", metavar="ZONE"),
                     Flag("name", "what to call it", metavar="NAME"),
                     AGENT,
-                    Flag("cwd", "the working directory (default: this one)", metavar="DIR"),
-                    Flag("session", "go on with this session each time", metavar="ID"),
+                    Flag(
+                        "cwd",
+                        "the working directory (default: this one)",
+                        metavar="DIR",
+                        kind=filled,
+                    ),
+                    Flag(
+                        "session", "go on with this session each time", metavar="ID", kind=filled
+                    ),  # fmt: skip
                 ),
             ),
             Command("remove", "forget one", example="dragoman cron remove job_9d41", args=(job,)),
@@ -108,7 +115,12 @@ def commands() -> tuple[Command, ...]:
                 CONFIG_DIR,
                 Flag("json", "print events as one JSON object per line", kind=bool),
                 *NEW_SESSION,
-                Flag("session", "go on in this session (its id or beginning)", metavar="ID"),
+                Flag(
+                    "session",
+                    "go on in this session (its id or beginning)",
+                    metavar="ID",
+                    kind=filled,
+                ),  # fmt: skip
                 Flag(
                     "continue",
                     "go on in the newest session of this directory",

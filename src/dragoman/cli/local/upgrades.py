@@ -6,6 +6,7 @@ from contextlib import closing
 
 from dragoman.engine.faults import Fault
 from dragoman.host.doctor import data_directory, log_alone, looked_at
+from dragoman.host.wanted import lacks_place
 from dragoman.settings.places import Places
 from dragoman.standing import in_place_of_file
 from dragoman.store.file import Damaged, explain, rescue
@@ -45,6 +46,9 @@ def examine_store(path: str) -> list[Row]:
     except FileNotFoundError:
         if alone := log_alone(path):
             return [("error", "store", " ".join(alone))]
+        if why := lacks_place(path):
+            fix = "Make its directory writable, or choose another with store.path."
+            return [("error", "store", f"{path} {why}: sessions would not survive. {fix}")]
         return [("ok", "store", f"{path} is not there; it is made at the first start")]
     except OSError as problem:
         text = f"{path} cannot be read: {problem.strerror}. Repair its permissions."

@@ -18,8 +18,9 @@ _NEXT = """
 That was one turn of an agent session: streamed text, tools, one approval.
 
 Next:
-  {command} run "what is dragoman"        ask it something, in any folder
-  {command} daemon                        serve the session host to every client
+  {command}                               live in it: a conversation in this folder
+  {command} run "what is dragoman"        ask it something
+  {command} daemon --background           serve the session host to every client
   {command} login                         with a real model (docs/models.md has all ways)\
 """
 

@@ -5,7 +5,7 @@ import os
 from dragoman.engine.faults import BadInput
 
 from .. import reach, say
-from ..parse import Args
+from ..parse import Args, Usage
 from ..times import ago, interval, stamp
 
 
@@ -24,6 +24,8 @@ def run(args: Args) -> int:
 def _add(args: Args) -> int:
     from dragoman.engine.opening import directory
 
+    if sum(bool(one) for one in (args.at, args.every, args.cron)) != 1:
+        raise Usage("cron add needs exactly one of: --at, --every, --cron", args.command)
     prompt = " ".join(args.prompt)
     given = {name: getattr(args, name) or "" for name in ("at", "every", "cron", "tz", "name")}
     params = {

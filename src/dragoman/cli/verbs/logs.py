@@ -61,7 +61,7 @@ def newest(path: str, count: int) -> list[str]:
                 data = file.read(step) + data
     except FileNotFoundError:
         raise BadInput(
-            f"There is no log at {path}.", "The daemon writes it: dragoman daemon"
+            f"There is no log at {path}.", "The daemon writes it: dragoman daemon --background"
         ) from None
     except OSError as problem:
         raise BadInput(f"The log {path} cannot be read: {problem.strerror}.") from None

@@ -4,6 +4,7 @@ import os
 import sys
 
 from dragoman.engine.faults import BadInput
+from dragoman.settings.places import deciding
 
 from .. import say, units
 from ..parse import Args
@@ -15,7 +16,9 @@ _SECONDS = 30
 def run(args: Args) -> int:
     """Run one sub-command for this platform."""
     if sys.platform == "win32":
-        raise BadInput("There is no service for Windows yet.", "Start it by hand: dragoman daemon")
+        raise BadInput(
+            "There is no service for Windows yet.", "Start it by hand: dragoman daemon --background"
+        )
     mac = sys.platform == "darwin"
     path = units.plist_path(os.environ) if mac else units.unit_path(os.environ)
     return int(
@@ -34,11 +37,12 @@ def command(config_dir: str | None) -> list[str]:
 def _install(args: Args, path: str, mac: bool) -> int:
     where = find(args.config_dir)
     words = command(where.config_dir if where.given else None)
+    env = deciding(os.environ)
     if mac:
-        text = units.plist(words, os.path.join(where.data_dir, "service.log"))
+        text = units.plist(words, os.path.join(where.data_dir, "service.log"), env)
         os.makedirs(where.data_dir, mode=0o700, exist_ok=True)
     else:
-        text = units.unit(words, where.config_dir).encode()
+        text = units.unit(words, where.config_dir, env).encode()
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as file:
         file.write(text)

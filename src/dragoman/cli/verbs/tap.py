@@ -5,6 +5,7 @@ import sys
 
 from dragoman import TYPE_CHECKING
 from dragoman.client.problems import ConnectionGone
+from dragoman.dialects.descriptor import REGISTRY
 from dragoman.engine.faults import BadInput
 
 from .. import reach, say
@@ -19,6 +20,9 @@ _COLOURS = ("cyan", "magenta", "green", "blue", "yellow")
 
 def run(args: Args) -> int:
     """Show lines until interrupted."""
+    if args.dialect and REGISTRY.find(args.dialect) is None:
+        names = ", ".join(one.name for one in REGISTRY.all())
+        raise BadInput(f"There is no dialect {args.dialect!r}.", f"Known: {names}.")
     record = _recording(args.record)
     try:
         with reach.daemon(args) as host:
