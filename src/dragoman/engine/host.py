@@ -549,9 +549,12 @@ class Host:
             if gone:
                 self.let_down(session.ledger)
         gone = await self.delete(session_id) or gone
-        await self.rules.forget(session_id)
-        if self.checkpoints is not None:
-            await self.checkpoints.forget(session_id)
+        try:
+            await self.rules.forget(session_id)
+            if self.checkpoints is not None:
+                await self.checkpoints.forget(session_id)
+        except Fault as problem:  # the session is gone all the same
+            self.trouble("what belonged to a session is still kept", problem, session=session_id)
         return gone
 
     async def sweep(self, idle_seconds: float, most: int | None = None) -> list[str]:
