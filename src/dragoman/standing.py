@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import time
 
 
 def in_place_of_file(path: str) -> tuple[str, str] | None:
@@ -18,6 +19,32 @@ def in_place_of_folder(path: str) -> tuple[str, str] | None:
 def led_to(path: str) -> str:
     """The file that a link leads to: SQLite keeps its log beside that one. Others as they are."""
     return os.path.realpath(path) if os.path.islink(path) and os.path.exists(path) else path
+
+
+def move_aside(path: str) -> str:
+    """Rename a damaged database with its log, so that it can still be examined."""
+    stem = f"{path}.corrupt-{time.strftime('%Y%m%d-%H%M%S')}"
+    target, number = stem, 1
+    while os.path.lexists(target):
+        number += 1
+        target = f"{stem}-{number}"
+    os.rename(path, target)
+    for suffix in ("-wal", "-shm"):
+        if os.path.lexists(path + suffix):
+            os.rename(path + suffix, target + suffix)
+    return target
+
+
+def identity(path: str) -> tuple[int, int] | None:
+    """Which file this is, whatever it is called; None: there is none.
+
+    Who keeps a file open and finds another one in its place writes what nobody finds again.
+    """
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _odd(path: str, *, folder: bool) -> tuple[str, str] | None:

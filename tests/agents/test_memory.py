@@ -1,9 +1,13 @@
 """Long-term memory: found by words, apart for every agent, fast when it is large."""
 
+import os
+import sqlite3
+from pathlib import Path
+
 import pytest
 
 from dragoman.agents.memory import Memories, Memory
-from dragoman.engine.faults import BadInput
+from dragoman.engine.faults import BadInput, StoreFailed
 
 
 @pytest.fixture
@@ -63,15 +67,83 @@ def test_recall_from_a_many_entries_reads_few_of_them(memory):
         (f"k{n}", f"the user said that thing number{n} is about topic{n % 977}", "note", "", n, n)
         for n in range(20_000)
     ]
-    memory._db.execute("BEGIN")
-    memory._db.executemany(
+    with memory._using() as db:
+        pass
+    db.execute("BEGIN")
+    db.executemany(
         "INSERT INTO entries (key, content, category, session, created, updated) "
         "VALUES (?, ?, ?, ?, ?, ?)", rows,
     )  # fmt: skip
-    memory._db.execute("COMMIT")
+    db.execute("COMMIT")
     thousands = [0]
-    memory._db.set_progress_handler(lambda: thousands.__setitem__(0, thousands[0] + 1), 1_000)
+    db.set_progress_handler(lambda: thousands.__setitem__(0, thousands[0] + 1), 1_000)
     for topic in range(1, 6):
         found = memory.recall(f"what did the user say about topic{topic}?", 5)
         assert found and all(f"topic{topic}" in e.content for e in found)
     assert thousands[0] < 20  # steps of SQLite's machine: less than one for each entry
+
+
+USES = [
+    lambda memory: memory.store("k", "words"),
+    lambda memory: memory.recall("words"),
+    lambda memory: memory.get("k"),
+    lambda memory: memory.all(),
+    lambda memory: memory.forget("k"),
+    lambda memory: memory.purge(),
+]
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_damaged_file_is_told_in_our_words(tmp_path: Path, use) -> None:
+    path = tmp_path / "agent.db"
+    made = Memory(str(path))
+    made.store("k", "some words")
+    made.close()
+    size = path.stat().st_size
+    with path.open("r+b") as file:  # the first page is sound, so it opens
+        file.seek(4096)
+        file.write(b"\xa5" * (size - 4096))
+    made = Memory(str(path))
+    with pytest.raises(StoreFailed, match="agent.db cannot be used") as told:
+        use(made)
+    assert "Move the file away" in told.value.hint
+    path.rename(tmp_path / "away.db")  # as it says, while it is open
+    made.store("k", "other words")
+    assert [entry.content for entry in made.recall("words")] == ["other words"]
+    made.close()
+    again = Memory(str(path))
+    assert [entry.content for entry in again.all()] == ["other words"]
+    again.close()
+
+
+def test_what_is_stored_after_the_file_was_taken_away_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    made = Memory(str(path))
+    made.store("old", "old words")
+    path.unlink()  # its log stays
+    made.store("new", "new words")
+    other = Memory(str(path))
+    other.store("more", "more words")
+    assert {entry.key for entry in made.all()} == {"new", "more"}
+    made.close()
+    other.close()
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
+    again = Memory(str(path))
+    assert {entry.key for entry in again.all()} == {"new", "more"}
+    again.close()
+
+
+def test_a_full_disk_says_so_and_keeps_what_was_there(tmp_path: Path) -> None:
+    made = Memory(str(tmp_path / "agent.db"))
+    made.store("k", "words")
+    with made._using() as db:
+        pages = db.execute("PRAGMA page_count").fetchone()[0]
+        db.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreFailed, match="full") as told:
+        for n in range(100):
+            made.store(f"k{n}", os.urandom(2000).hex())
+    assert "Make room" in told.value.hint
+    assert made.get("k") is not None
+    made.close()

@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import sqlite3
 import stat
 import subprocess
+import zlib
 from pathlib import Path
 
 import msgspec
@@ -542,3 +544,79 @@ async def test_files_of_the_host_are_not_opened_by_any_name(tmp_path: Path) -> N
     assert not await inside.keeper.changed(inside.session)
     scene.keeper.close()
     inside.keeper.close()
+
+
+def _spoil_all(path: Path) -> None:
+    path.write_bytes(b"this is no database\n" * 1_000)
+
+
+def _spoil_pages(path: Path) -> None:
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(size - 4096))
+
+
+def _cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+@pytest.mark.parametrize("damage", [_spoil_all, _spoil_pages, _cut])
+async def test_damaged_checkpoints_are_moved_aside_and_begun_anew(scene: Scene, damage) -> None:
+    scene.write("a.txt", "one")
+    await scene.edit("t1", "a.txt", "two")
+    scene.keeper.close()
+    damage(scene.path)
+    try:  # what meets the damage may fail, once
+        await scene.edit("t2", "a.txt", "three")
+    except StoreFailed as fault:
+        assert "moved to" in fault.message
+    aside = [one for one in scene.path.parent.iterdir() if ".corrupt-" in one.name]
+    assert len(aside) == 1
+    await scene.edit("t3", "a.txt", "four")
+    before = scene.work / "a.txt"
+    assert before.read_text() == "four"
+    await scene.keeper.undo(scene.session, "t3")
+    assert before.read_text() in ("two", "three")
+    await scene.keeper.forget("s")
+
+
+async def test_damage_met_while_others_work_moves_the_file_once(scene: Scene) -> None:
+    scene.write("a.txt", "one")
+    await scene.edit("t1", "a.txt", "two")
+    other = Keeper(str(scene.path))
+    assert len(await other.listed(scene.session)) == 1
+    scene.keeper.close()
+    other.close()
+    _spoil_pages(scene.path)
+    keepers = [Keeper(str(scene.path)) for _ in range(4)]
+    for _ in range(3):
+        asked = (one.listed(scene.session) for one in keepers)
+        found = await asyncio.gather(*asked, return_exceptions=True)
+    assert found == [[], [], [], []]
+    for one in keepers:
+        one.close()
+
+
+async def test_a_file_that_was_taken_away_is_begun_anew(scene: Scene) -> None:
+    scene.write("a.txt", "one")
+    await scene.edit("t1", "a.txt", "two")
+    scene.path.unlink()
+    await scene.edit("t2", "a.txt", "three")
+    scene.keeper.close()
+    again = Keeper(str(scene.path))  # it was written where the next process finds it
+    assert [one.turn for one in await again.listed(scene.session)] == ["t2"]
+    again.close()
+
+
+@pytest.mark.parametrize("data", [b"", b"rubbish", zlib.compress(b"of another file")])
+async def test_a_damaged_content_is_never_put_back(scene: Scene, data: bytes) -> None:
+    scene.write("a.txt", "one")
+    await scene.edit("t1", "a.txt", "two")
+    scene.keeper.close()
+    with sqlite3.connect(scene.path) as connection:
+        connection.execute("UPDATE blobs SET data = ?", (data,))
+    connection.close()
+    done = await scene.keeper.undo(scene.session)
+    assert scene.tree() == {"a.txt": "two"}
+    assert done.files == () and "was not kept: a.txt" in done.note

@@ -107,8 +107,9 @@ def test_doctor_names_stores_that_were_moved_aside(tmp_path):
     data.mkdir()
     (data / "sessions.db.corrupt-20260101-000000").write_bytes(b"x")
     (data / "sessions.db.corrupt-20260101-000000-wal").write_bytes(b"x")
+    (data / "checkpoints.db.corrupt-20260101-000000").write_bytes(b"x")
     aside = [row for row in rows_of(tmp_path) if row.severity == "warn"]
-    assert len(aside) == 1 and "moved aside" in aside[0].message and aside[0].fix
+    assert len(aside) == 2 and all("moved aside" in row.message and row.fix for row in aside)
 
 
 def test_doctor_looks_inside_the_store_and_changes_nothing(tmp_path):

@@ -169,3 +169,20 @@ async def test_a_session_of_another_version_is_deleted_beside_such_a_rule() -> N
     session = (await door.open(OpenSpec(cwd="/"))).id
     await store.put("rules", "rule_1", msgspec.json.encode({"id": "rule_1", "kind": "newer"}))
     assert await host_of(door).erase(session, None)
+
+
+async def test_what_cannot_be_forgotten_with_a_session_is_told_beside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    door = memory_door(Scripted(["one"]), store=MemoryStore(), mode="full")
+    host = host_of(door)
+    session = (await door.open(OpenSpec(cwd="/"))).id
+    told: list[str] = []
+    host.on_trouble = lambda what, error, **data: told.append(what)
+
+    async def broken(session_id: str) -> None:
+        raise StoreFailed("Checkpoints cannot be kept.")
+
+    monkeypatch.setattr(type(host.rules), "forget", staticmethod(broken))
+    assert await host.erase(session, None)  # it is gone, and that is the answer
+    assert told == ["what belonged to a session is still kept"]

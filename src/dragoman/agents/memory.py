@@ -8,11 +8,16 @@ import os
 import re
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from dragoman.engine.faults import BadInput, StoreFailed, in_words
 from dragoman.engine.ports.rows import MemoryEntry as MemoryEntry
+from dragoman.standing import identity
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
@@ -46,24 +51,59 @@ class Memory:
     """The memory of one agent. Methods block; call them in a thread."""
 
     def __init__(self, path: str, *, limit: int = 100_000, longest: int = 8_192) -> None:
-        import sqlite3
-
+        self._path = path
         self._limit = limit
         self._longest = longest
         self._lock = threading.Lock()
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        self._file: tuple[int, int] | None = None
+        self._made: sqlite3.Connection | None = None
+        with self._using():
+            pass
+
+    @contextmanager
+    def _using(self) -> "Iterator[sqlite3.Connection]":
+        """The file that is there now: somebody may have moved it away. Raises StoreFailed."""
+        import sqlite3
+
+        with self._lock:
+            try:
+                if self._made is None or self._file != identity(self._path):
+                    self._open()
+                assert self._made is not None
+                yield self._made
+            except (OSError, sqlite3.Error) as error:
+                raise self._explained(error) from error
+
+    def _open(self) -> None:
+        import sqlite3
+
+        if self._made is not None:
+            self._made.close()
+            self._made = None
+        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        self._file = identity(self._path)
+        made = sqlite3.connect(self._path, check_same_thread=False, isolation_level=None)
         try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            self._db.execute("PRAGMA busy_timeout = 5000")
-            self._db.executescript(_SCHEMA)
-        except (OSError, sqlite3.Error) as error:
-            raise StoreFailed(
-                f"The memory {path} cannot be used: {in_words(error)}.",
-                "Move the file away to start anew.",
-            ) from error
+            made.execute("PRAGMA journal_mode = WAL")
+            made.execute("PRAGMA synchronous = NORMAL")
+            made.execute("PRAGMA busy_timeout = 5000")
+            made.executescript(_SCHEMA)
+        except BaseException:
+            made.close()
+            raise
+        self._made = made
+
+    def _explained(self, error: Exception) -> StoreFailed:
+        import sqlite3
+
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        hint = "Move the file away to start anew."
+        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            hint = "Make room on its disk; what was remembered before is safe."
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+            hint = "Make it and its folder writable, and end what keeps it locked."
+        return StoreFailed(f"The memory {self._path} cannot be used: {in_words(error)}.", hint)
 
     def store(
         self, key: str, content: str, category: str = "note", session: str = ""
@@ -75,21 +115,21 @@ class Memory:
         if len(content.encode()) > self._longest:
             raise BadInput(f"The content is longer than {self._longest} bytes.", "Make it shorter.")
         now = time.time_ns() // 1_000_000
-        with self._lock:
-            self._db.execute(
+        with self._using() as db:
+            db.execute(
                 "INSERT INTO entries (key, content, category, session, created, updated) "
                 "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "
                 "content = excluded.content, category = excluded.category, "
                 "session = excluded.session, updated = excluded.updated",
                 (key, content, category, session, now, now),
             )
-            self._trim()
+            self._trim(db)
         return MemoryEntry(key, content, category, session, now, now)
 
-    def _trim(self) -> None:
-        (count,) = self._db.execute("SELECT count(*) FROM entries").fetchone()
+    def _trim(self, db: "sqlite3.Connection") -> None:
+        (count,) = db.execute("SELECT count(*) FROM entries").fetchone()
         if count > self._limit:
-            self._db.execute(
+            db.execute(
                 "DELETE FROM entries WHERE id IN "
                 "(SELECT id FROM entries ORDER BY updated, id LIMIT ?)",
                 (count - self._limit,),
@@ -97,26 +137,23 @@ class Memory:
 
     def recall(self, query: str, limit: int = 5) -> list[MemoryEntry]:
         """What is remembered about the words of a question, best first."""
-        with self._lock:
-            terms = self._rarest({word.lower() for word in _WORD.findall(query)} - _EMPTY)
+        with self._using() as db:
+            terms = self._rarest(db, {word.lower() for word in _WORD.findall(query)} - _EMPTY)
             if not terms:
                 return []
             match = " OR ".join(f'"{term}"' for term in terms)
-            return self._select(
+            return _select(
+                db,
                 "words JOIN entries e ON e.id = words.rowid "
                 "WHERE words MATCH ? ORDER BY rank LIMIT ?",
                 match, max(1, min(limit, 100)),
             )  # fmt: skip
 
-    def _select(self, rest: str, *values: object) -> list[MemoryEntry]:
-        rows = self._db.execute(f"SELECT {_COLUMNS} FROM {rest}", values).fetchall()
-        return [MemoryEntry(*row) for row in rows]
-
-    def _rarest(self, words: set[str]) -> list[str]:
+    def _rarest(self, db: "sqlite3.Connection", words: set[str]) -> list[str]:
         """The words of a question that distinguish best."""
         counted: list[tuple[int, str]] = []
         for word in words:
-            row = self._db.execute("SELECT doc FROM vocabulary WHERE term = ?", (word,)).fetchone()
+            row = db.execute("SELECT doc FROM vocabulary WHERE term = ?", (word,)).fetchone()
             if row is not None:
                 counted.append((row[0], word))
         counted.sort()
@@ -124,28 +161,35 @@ class Memory:
         return telling or [word for _, word in counted[:1]]
 
     def forget(self, key: str) -> bool:
-        with self._lock:
-            return self._db.execute("DELETE FROM entries WHERE key = ?", (key,)).rowcount > 0
+        with self._using() as db:
+            return db.execute("DELETE FROM entries WHERE key = ?", (key,)).rowcount > 0
 
     def get(self, key: str) -> MemoryEntry | None:
-        with self._lock:
-            return next(iter(self._select("entries e WHERE key = ?", key)), None)
+        with self._using() as db:
+            return next(iter(_select(db, "entries e WHERE key = ?", key)), None)
 
     def all(self, category: str = "", limit: int = 1_000) -> Sequence[MemoryEntry]:
         """Everything, newest first."""
         where, values = (" WHERE category = ?", [category]) if category else ("", [])
-        with self._lock:
-            return self._select(f"entries e{where} ORDER BY updated DESC LIMIT ?", *values, limit)
+        with self._using() as db:
+            return _select(db, f"entries e{where} ORDER BY updated DESC LIMIT ?", *values, limit)
 
     def purge(self, category: str = "") -> int:
         """Forget everything, or everything of one category; returns how much."""
         where, values = (" WHERE category = ?", (category,)) if category else ("", ())
-        with self._lock:
-            return int(self._db.execute(f"DELETE FROM entries{where}", values).rowcount)
+        with self._using() as db:
+            return int(db.execute(f"DELETE FROM entries{where}", values).rowcount)
 
     def close(self) -> None:
         with self._lock:
-            self._db.close()
+            if self._made is not None:
+                self._made.close()
+                self._made = None
+
+
+def _select(db: "sqlite3.Connection", rest: str, *values: object) -> list[MemoryEntry]:
+    rows = db.execute(f"SELECT {_COLUMNS} FROM {rest}", values).fetchall()
+    return [MemoryEntry(*row) for row in rows]
 
 
 _COLUMNS = "e.key, e.content, e.category, e.session, e.created, e.updated"

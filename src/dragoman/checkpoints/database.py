@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import NamedTuple
 
+from dragoman.standing import identity
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS blobs (hash BLOB PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS files (
@@ -86,9 +88,17 @@ class Database:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         os.close(fd)
+        self.file = identity(path)
         self._db = sqlite3.connect(
             path, timeout=_WAIT, isolation_level=None, check_same_thread=False
         )
+        try:
+            self._prepare()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _prepare(self) -> None:
         self._db.execute("PRAGMA auto_vacuum=INCREMENTAL")
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
@@ -125,8 +135,13 @@ class Database:
         return key
 
     def get(self, key: bytes) -> bytes | None:
+        """A content; None: it was not kept, or is damaged."""
         found = self._db.execute("SELECT data FROM blobs WHERE hash=?", (key,)).fetchone()
-        return zlib.decompress(found[0]) if found else None
+        try:
+            data = zlib.decompress(found[0]) if found else None
+        except zlib.error:
+            return None
+        return data if data is not None and hash_of(data) == key else None
 
     # --- workspaces ---
 

@@ -17,6 +17,8 @@ from dragoman.engine.ports.checkpoints import (
 )
 from dragoman.engine.reading import counted
 from dragoman.engine.traits import Continues, StartedBy
+from dragoman.observe.log import get_log
+from dragoman.standing import identity, move_aside
 
 from .beside import OpenLook, told_apart
 from .comparing import compared, fate_of
@@ -25,6 +27,7 @@ from .looking import LookLimits, WorkspaceLook, differences, kept_state, look
 from .restoring import between, keep_theirs, plan, refuse, restore
 
 T = TypeVar("T")
+log = get_log("checkpoints")
 _LOOKS = 64  # sessions whose running command has a look to be compared with
 # Kept with the turn, said when it is undone.
 _BY_WHOMEVER = "What changed in the folder while a command ran counts as the command's change."
@@ -58,16 +61,51 @@ class Keeper:
         def run() -> T:
             with self._lock:
                 try:
-                    if self._db is None:
-                        self._db = Database(self._path)
-                    return work(self._db)
+                    return work(self._ready())
                 except (sqlite3.Error, OSError) as error:
-                    raise StoreFailed(
-                        f"Checkpoints cannot be kept in {self._path}: {in_words(error)}.",
-                        "Look at the disk; without them nothing can be undone.",
-                    ) from error
+                    raise self._explained(error) from error
 
         return await asyncio.to_thread(run)
+
+    def _ready(self) -> Database:
+        """The file that is there; a damaged one, or one that was taken away, is begun anew."""
+        if self._db is not None and self._db.file != identity(self._path):
+            self._db.close()
+            self._db = None
+        if self._db is None:
+            try:
+                self._db = Database(self._path)
+            except sqlite3.Error as error:
+                if not _is_damaged(error):
+                    raise
+                self._put_aside()
+                self._db = Database(self._path)
+        return self._db
+
+    def _put_aside(self) -> str:
+        aside = move_aside(self._path)
+        log.error("checkpoints were damaged, and are begun anew", moved=aside)
+        return aside
+
+    def _explained(self, error: Exception) -> StoreFailed:
+        db = self._db
+        if db is not None and _is_damaged(error):
+            db.close()
+            self._db = None
+            if db.file == identity(self._path):  # else somebody has moved it already
+                try:
+                    aside = self._put_aside()
+                except OSError as problem:
+                    error = problem
+                else:
+                    return StoreFailed(
+                        f"The checkpoints in {self._path} were damaged and moved to {aside}.",
+                        "They are begun anew: what turns changed before cannot be undone.",
+                    )
+        return StoreFailed(
+            f"Checkpoints cannot be kept in {self._path}: {in_words(error)}.",
+            "Look at the disk; without them nothing can be undone.",
+        )
 
     # --- around a call ---
 
@@ -333,6 +371,11 @@ class Keeper:
 
         if self._db is not None or await asyncio.to_thread(os.path.exists, self._path):
             await self._do(work)
+
+
+def _is_damaged(error: Exception) -> bool:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class _OthersLook(NamedTuple):

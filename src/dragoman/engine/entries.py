@@ -61,9 +61,10 @@ async def whole(store: Store, session_id: str) -> Sequence[Message]:
         page = await store.entries(session_id, state.seq, _PAGE)
         for entry in page:
             body = body_of(session_id, entry)
-            before = state.messages[compacted:]
+            folds = isinstance(body, ev.Compacted)  # else nothing is copied: it may be long
+            before = state.messages[compacted:] if folds else ()
             state.apply(body, entry.at)
-            if isinstance(body, ev.Compacted):
+            if folds:
                 kept = len(state.messages) - 1
                 past += before[: len(before) - kept]
                 compacted = True

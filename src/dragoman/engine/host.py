@@ -548,9 +548,12 @@ class Host:
         for hub in (self._hubs.pop(session_id, None), self.hub if gone else None):
             if hub is not None:
                 hub.emit(event)
-        await self.rules.forget(session_id)
-        if self.checkpoints is not None:
-            await self.checkpoints.forget(session_id)
+        try:
+            await self.rules.forget(session_id)
+            if self.checkpoints is not None:
+                await self.checkpoints.forget(session_id)
+        except Fault as problem:  # the session is gone all the same
+            self.trouble("what belonged to a session is still kept", problem, session=session_id)
         return gone
 
     async def sweep(self, idle_seconds: float, most: int | None = None) -> list[str]:

@@ -143,6 +143,7 @@ def data_directory(where: Places) -> Iterator[Row]:
 
 
 def _store(loaded: Loaded, where: Places) -> Iterator[Row]:
+    yield from _aside(os.path.join(where.data_dir, "checkpoints.db"))
     if address := database_of(loaded.settings):
         from dragoman.host import database
 

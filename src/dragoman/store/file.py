@@ -4,13 +4,13 @@ import errno
 import fcntl
 import os
 import struct
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dragoman.engine.faults import MORE_FILES, BadInput, Fault, StoreFailed
 from dragoman.kernel import ASK_OPEN_FILE, LOCK_OPEN_FILE
 from dragoman.standing import in_place_of_file, led_to
+from dragoman.standing import move_aside as move_aside
 
 from .rows import Torn
 from .rules import has_words
@@ -318,17 +318,3 @@ def rescue(path: str) -> str:
         "The daemon moves it aside when it starts after it met the damage, and begins a new one."
         f" Save what it holds first: sqlite3 {path} .recover"
     )
-
-
-def move_aside(path: str) -> str:
-    """Rename a damaged database with its log, so that it can still be examined."""
-    stem = f"{path}.corrupt-{time.strftime('%Y%m%d-%H%M%S')}"
-    target, number = stem, 1
-    while os.path.lexists(target):
-        number += 1
-        target = f"{stem}-{number}"
-    os.rename(path, target)
-    for suffix in ("-wal", "-shm"):
-        if os.path.lexists(path + suffix):
-            os.rename(path + suffix, target + suffix)
-    return target
