@@ -17,6 +17,7 @@ from textual.widgets import Static
 from dragoman.client import attachments
 from dragoman.engine.content import Image, Text, picture_type
 from dragoman.engine.faults import Fault
+from dragoman.engine.visible import many
 
 from . import clipboard, commands, files
 from .choices import Choice, Choices
@@ -274,7 +275,7 @@ class Writing(Vertical):
             self.attach_file(path)
             return
         lines = event.text.count("\n") + 1
-        self.carry(f"{lines} pasted lines", attachments.context("pasted", event.text))
+        self.carry(many(lines, "pasted line"), attachments.context("pasted", event.text))
 
     def attach_file(self, path: str) -> None:
         """Give a file along with the next prompt."""
