@@ -358,7 +358,7 @@ class Story:
             by = f" by {who}" if who else ""
             self.note(f"{said}{by}{comment}", at)
         elif ask is not None and body.verdict == "answer":
-            self.note(f"{ask.title} → {body.text}", at)
+            self.note(f"{ask.title.strip().partition(chr(10))[0]} → {body.text}", at)
 
     def _planned(self, body: ev.Planned, at: int) -> None:
         last = next((p for p in reversed(self.pieces) if p.kind in ("plan", "you")), None)
