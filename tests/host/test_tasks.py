@@ -102,6 +102,25 @@ async def test_several_at_once_and_cancelled_together(tmp_path: Path) -> None:
         assert (await door.info(child.id)).status in ("idle", "interrupted")
 
 
+@pytest.mark.parametrize(
+    ("answer", "told", "failed"),
+    [
+        (turn(stop="refusal"), "It refused to answer.", True),
+        (turn("I will not.", stop="refusal"), "It refused to answer.\nI will not.", True),
+        (turn("and then", stop="length"), "and then\n[cut here: it may write no more", False),
+        (turn(), "It said nothing.", False),
+    ],
+)
+async def test_a_child_that_gives_no_whole_answer_is_not_taken_for_one_that_does(
+    answer: Any, told: str, failed: bool, tmp_path: Path
+) -> None:
+    script = Scripted([call("task", prompt="look"), answer, say("done")])
+    door, parent = await begin(script, tmp_path)
+    await (await door.prompt(parent, (Text("go"),), ME)).done
+    (result,) = results(door, parent)
+    assert result.content[0].text.startswith(told) and result.is_error is failed
+
+
 class ByPrompt(Scripted):
     """Answers by the first words of a conversation: children play other parts than their parent."""
 

@@ -138,6 +138,29 @@ def test_paint_cuts_long_output_at_its_beginning_or_its_end() -> None:
     assert painted(piece, open_all=True)[-1] == "│ line 8"
 
 
+def test_paint_shows_the_end_of_what_failed_and_says_the_command_once() -> None:
+    text = "$ make\n\n" + "".join(f"line {n}\n" for n in range(9)) + "\n[exit 2]  Took 0.1s"
+    piece = Piece("call", text, name="bash")
+    piece.args, piece.outcome = {"command": "make"}, "failed"
+    assert painted(piece)[1:3] == ["✗ bash make", "│ … 5 more lines, ctrl+o opens"]
+    assert painted(piece)[-1] == "│ [exit 2]  Took 0.1s"
+    piece.outcome = "done"
+    assert painted(piece)[2] == "│ line 0" and painted(piece, open_all=True)[2] == "│ line 0"
+    piece.args = {"command": "mak"}
+    assert painted(piece)[2] == "│ $ make"
+
+
+def test_paint_cuts_a_long_head_and_opens_it() -> None:
+    piece = Piece("call", name="mcp__x__y")
+    piece.args = {"data": "word " * 10_000}
+    closed, whole = painted(piece), painted(piece, open_all=True)
+    assert len(closed) < 12 and closed[-1].endswith(" more characters, ctrl+o opens")
+    assert len(whole) > 800 and whole[-1].endswith('"}')
+    assert len(painted(piece, width=20)) < 20
+    piece.args = {"command": "x" * 1_000_000}
+    assert len(painted(piece, open_all=True)) < 2_100
+
+
 def test_paint_opens_one_card_or_all_but_one() -> None:
     piece, look = Piece("call"), Look()
     assert not look.opened(piece)
@@ -153,10 +176,11 @@ def test_paint_opens_one_card_or_all_but_one() -> None:
         (None, ""),
         ({}, ""),
         ({"command": "ls -l"}, "ls -l"),
-        ({"pattern": "x", "path": "src"}, "src"),  # the path is what people look for
+        ({"pattern": "x", "path": "src"}, "x in src"),
         ({"pattern": "x"}, "x"),
         ({"pattern": "x", "path": 5}, "x"),
         ({"n": 1}, '{"n":1}'),
+        ({"": '{"path": "a'}, '{"path": "a'),  # no JSON: as it was written
     ],
 )
 def test_paint_tells_a_call_in_few_words(args: dict[str, Any] | None, said: str) -> None:

@@ -57,6 +57,20 @@ def test_story_text_that_was_streamed_is_not_told_twice() -> None:
     assert told.story.turn == "" and told.story.pieces[0].name == "phone (acp)"
 
 
+def test_story_knows_what_was_sent_until_it_is_heard() -> None:
+    told = Told()
+    told.kept(
+        BEGAN, ev.Queued("t2", (Text("next"),)), ev.Queued("s1", (Text("also"),), steers=True)
+    )
+    told.kept(ev.Queued("t3", (Text("never"),)))
+    assert list(told.story.queued) == ["t2", "s1", "t3"]
+    told.kept(ev.Steered("t1", (Text("also"),), queued="s1"), ev.Dropped("t3", "taken back"))
+    assert list(told.story.queued) == ["t2"]
+    told.kept(ev.Steered("t1", (Text("from elsewhere"),)))
+    told.kept(ev.TurnEnded("t1", "completed", "end_turn"), ev.TurnBegan("t2", (Text("next"),)))
+    assert not told.story.queued
+
+
 def test_story_says_what_was_missed_of_a_stream() -> None:
     told = Told()
     told.kept(BEGAN)

@@ -113,13 +113,14 @@ def test_while_a_turn_runs_enter_tells_it_and_tab_queues(home: Home) -> None:
     pane.type("say queued word")
     pane.wait("› say queued word")
     pane.press("Tab")
-    pane.wait("1 queued")
+    pane.wait("1 queued", "⋯ queued: say queued word")
     pane.type("say told word")
     pane.wait("› say told word")
     pane.press("Enter")
-    pane.wait("told; the agent hears it")
+    pane.wait("told; the agent hears it", "⋯ at its next step: say told word")
     pane.press("Escape")
-    pane.wait("› say told word", "into the running turn", "  queued word", "● ready")
+    said = ("› say told word", "into the running turn", "  queued word", "● ready")
+    pane.wait(*said, gone="⋯")
 
 
 def test_new_lines_an_editor_of_the_users_own_and_vi_keys(home: Home) -> None:

@@ -106,8 +106,12 @@ class Tasks(Holder):
             await asyncio.wait({work.done}, timeout=5.0)
             raise
         said = finished.text or finished.error or "It said nothing."
-        failed = finished.outcome != "completed"
-        if failed:
+        failed = finished.outcome != "completed" or finished.stop == "refusal"
+        if finished.stop == "length":
+            said = f"{said}\n[cut here: it may write no more at once]"
+        if finished.stop == "refusal":
+            said = f"It refused to answer.\n{finished.text}"
+        if finished.outcome != "completed":
             how = finished.outcome if finished.outcome == "failed" else f"was {finished.outcome}"
             said = f"It {how}: {finished.error or finished.cause}\n{finished.text}"
         return child.id, said.strip(), failed

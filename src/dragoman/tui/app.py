@@ -24,7 +24,7 @@ from .desk import ShownSession
 from .hangup import when_hung_up
 from .inbox import Inbox
 from .link import ScreenLink
-from .piece import Piece
+from .piece import Piece, said_by
 from .question import Question
 from .rows import Row
 from .saying import send, taken
@@ -236,6 +236,12 @@ class Terminal(App[int]):
         status.cost = story.cost
         status.folder = self.desk.cwd
         status.queued = self.desk.waiting
+        self.writing.show_waiting(
+            [
+                (said_by(one.content, "", 0).text, "at its next step" if one.steers else "queued")
+                for one in story.queued.values()
+            ]
+        )
         status.others = max(len(story.present) - 1, 0)
         status.below = not self.view.follow
         status.keys = self.editor.vi.shown if self.editor.vi is not None else ""

@@ -19,7 +19,9 @@ from .rows import Row, beside, cut, plain, safe, wrap
 
 GUTTER = 2
 _OUTPUT_LINES = 6
+_HEAD_LINES = 6  # that the first line of what a call does may fill in a closed card
 _SCRIPT_LINES = 20  # of a command that is shown in a closed card
+_DIFF_LINES = 40
 _MOST_LINES = 2_000  # of one opened card; the rest is in the export
 _LONGEST_COPY = 10_000  # characters of one line of output that are copied
 _PAIRS = 50_000  # equal lines in two files; with more, lines that are everywhere are not compared
@@ -101,22 +103,27 @@ def _thought(piece: Piece, width: int, look: Look) -> list[Row]:
 def _call(piece: Piece, width: int, look: Look) -> list[Row]:
     mark, style = _MARKS.get(piece.outcome, ("●", ""))
     head = Text(safe(piece.name), "bold")
+    opened = look.opened(piece)
     first, _, more = safe(told(piece.name, piece.args)).partition("\n")
+    room = (_MOST_LINES if opened else _HEAD_LINES) * width
+    left = max(len(first) - room, 0)
     if first:
-        head = Text.assemble(head, f" {first}")
+        head = Text.assemble(head, f" {first[:room]}")
     if took := _took(piece):
         head.append(f"  {took}", "dim")
     found = beside(wrap(head, width), Text(f"{mark} ", style), _NO_GUTTER)
+    if left:
+        found += beside([_more(left, width, opened, "character")], _NO_GUTTER, _NO_GUTTER)
     if more:
-        found += _script(more, width, look.opened(piece))
+        found += _script(more, width, opened)
     bar = Text("│ ", "dim")
     if piece.diffs:
         for diff in piece.diffs:
             found += beside(
-                diff_rows(diff, width, 40 if not look.opened(piece) else _MOST_LINES), bar, bar
+                diff_rows(diff, width, _MOST_LINES if opened else _DIFF_LINES), bar, bar
             )
         return found
-    found += beside(_output(piece, width, look.opened(piece)), bar, bar)
+    found += beside(_output(piece, width, opened), bar, bar)
     return found
 
 
@@ -136,13 +143,17 @@ def _took(piece: Piece) -> str:
 
 
 def _output(piece: Piece, width: int, whole: bool) -> list[Row]:
-    text = piece.text.strip("\n")
+    text = piece.text
+    if isinstance(command := (piece.args or {}).get("command"), str):
+        text = text.removeprefix(f"$ {command}\n")  # the card's head says it
+    text = text.strip("\n")
     if not text:
         return []
     style = "red" if piece.outcome == "failed" else "dim"
-    running = piece.outcome in ("", "running")
+    # What comes last is the newest, and says why something failed.
+    ending = piece.outcome in ("", "running", "failed")
     room = _MOST_LINES if whole else _OUTPUT_LINES
-    shown = text.rsplit("\n", room)[-room:] if running else text.split("\n", room)[:room]
+    shown = text.rsplit("\n", room)[-room:] if ending else text.split("\n", room)[:room]
     found: list[Row] = []
     for line in map(_last_said, shown):
         if whole:
@@ -152,12 +163,12 @@ def _output(piece: Piece, width: int, whole: bool) -> list[Row]:
     left = text.count("\n") + 1 - len(shown)
     if left > 0:
         row = _more(left, width, whole)
-        found = [row, *found] if running else [*found, row]
+        found = [row, *found] if ending else [*found, row]
     return found
 
 
-def _more(lines: int, width: int, whole: bool) -> Row:
-    hint = f"… {many(lines, 'more line')}{'' if whole else ', ctrl+o opens'}"
+def _more(left: int, width: int, whole: bool, what: str = "line") -> Row:
+    hint = f"… {many(left, f'more {what}')}{'' if whole else ', ctrl+o opens'}"
     return plain(cut(hint, width), "dim italic")
 
 
@@ -172,7 +183,9 @@ def told(name: str, args: dict[str, Any] | None) -> str:
     """What a call does, as people would say it: the command, the path, the pattern."""
     if not args:
         return ""
-    for key in ("command", "path", "file_path", "pattern", "query", "url", "question", "prompt"):
+    if isinstance(raw := args.get(""), str):
+        return raw  # what was no JSON
+    for key in ("command", "pattern", "path", "file_path", "query", "url", "question", "prompt"):
         value = args.get(key)
         if isinstance(value, str) and value:
             rest = args.get("path") if key == "pattern" else None

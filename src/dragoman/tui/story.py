@@ -35,6 +35,7 @@ class Story:
         self.turn_at = 0
         self.waits = ""  # what is waited for, in words
         self.asks: dict[str, Ask] = {}
+        self.queued: dict[str, ev.Queued] = {}  # what was taken in and not heard yet
         self.model = self.mode = ""
         self.cost = 0.0
         self.usage = Usage()  # of the last model call
@@ -77,7 +78,12 @@ class Story:
                 self._seeded(body, at)
             case ev.TurnBegan():
                 self._turn_began(body, at)
+            case ev.Queued():
+                self.queued[body.id] = body
+            case ev.Dropped():
+                self.queued.pop(body.id, None)
             case ev.Steered():
+                self.queued.pop(body.queued, None)
                 piece = self._add(said_by(body.content, self._name(body.by), at))
                 piece.outcome = "steered"
             case ev.StepBegan():
@@ -224,6 +230,7 @@ class Story:
         self.note(f"continues {body.parent[:8]} from here", at)
 
     def _turn_began(self, body: ev.TurnBegan, at: int) -> None:
+        self.queued.pop(body.turn, None)
         self.turn, self.turn_at, self.waits = body.turn, at, "the model"
         self._add(said_by(body.content, self._name(body.by), at))
         self._begin_step()
@@ -351,7 +358,7 @@ class Story:
             by = f" by {who}" if who else ""
             self.note(f"{said}{by}{comment}", at)
         elif ask is not None and body.verdict == "answer":
-            self.note(f"{ask.title} → {body.text}", at)
+            self.note(f"{ask.title.strip().partition(chr(10))[0]} → {body.text}", at)
 
     def _planned(self, body: ev.Planned, at: int) -> None:
         last = next((p for p in reversed(self.pieces) if p.kind in ("plan", "you")), None)

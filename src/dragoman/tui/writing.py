@@ -17,6 +17,7 @@ from textual.widgets import Static
 from dragoman.client import attachments
 from dragoman.engine.content import Image, Text, picture_type
 from dragoman.engine.faults import Fault
+from dragoman.engine.visible import many
 
 from . import clipboard, commands, files
 from .choices import Choice, Choices
@@ -25,6 +26,7 @@ from .past import Past
 from .rows import cut, safe
 from .vi import Vi
 
+_MOST_WAITING = 3  # of what was sent and not heard yet that are shown
 _MOST_ALONG = 20  # things that go with one prompt
 _FILES_STAND = 5.0  # seconds in which a list of files is good enough
 
@@ -70,6 +72,7 @@ class Writing(Vertical):
                      border-bottom: solid ansi_bright_black; }
     Writing #mark { width: 2; height: 1; color: ansi_cyan; }
     Writing #beside { height: auto; display: none; }
+    Writing #waits { height: auto; display: none; }
     """
 
     @dataclass
@@ -90,6 +93,8 @@ class Writing(Vertical):
         self.bag = Bag()
         self._known: list[Choice] = []  # slash commands of the folder, beside our own
         self._beside = Static(id="beside")
+        self._waits = Static(id="waits")
+        self._waiting: list[tuple[str, str]] = []  # words that were sent, and when they are heard
         self._mark = Static("›", id="mark")
         self._folder = folder
         self._files: list[str] = []
@@ -104,6 +109,7 @@ class Writing(Vertical):
 
     def compose(self) -> ComposeResult:
         yield self.choices
+        yield self._waits
         yield self._beside
         with Horizontal(id="write"):
             yield self._mark
@@ -274,7 +280,7 @@ class Writing(Vertical):
             self.attach_file(path)
             return
         lines = event.text.count("\n") + 1
-        self.carry(f"{lines} pasted lines", attachments.context("pasted", event.text))
+        self.carry(many(lines, "pasted line"), attachments.context("pasted", event.text))
 
     def attach_file(self, path: str) -> None:
         """Give a file along with the next prompt."""
@@ -307,6 +313,20 @@ class Writing(Vertical):
     def show_bag(self) -> None:
         self._beside.update(self.bag.shown())
         self._beside.display = bool(self.bag.things)
+
+    def show_waiting(self, waiting: list[tuple[str, str]]) -> None:
+        """Show what was sent and not heard yet."""
+        if waiting == self._waiting:
+            return
+        self._waiting = waiting
+        shown = RichText(no_wrap=True, overflow="ellipsis")
+        for at, (words, when) in enumerate(waiting[:_MOST_WAITING]):
+            shown.append("\n" if at else "")
+            shown.append(f"  ⋯ {when}: ", "dim").append(" ".join(safe(words).split())[:1000])
+        if (more := len(waiting) - _MOST_WAITING) > 0:
+            shown.append(f"\n  ⋯ and {more} more", "dim")
+        self._waits.update(shown)
+        self._waits.display = bool(waiting)
 
     async def paste_clipboard(self) -> None:
         """The picture in the desktop's clipboard, else its text as if it were pasted."""

@@ -225,7 +225,9 @@ class Screen:
                 self._model, self._tokens = body.model or self._model, body.usage.context
                 for block in content:
                     if isinstance(block, ToolCall):
-                        args = msgspec.json.encode(block.args).decode()
+                        args = block.raw
+                        if block.args is not None:
+                            args = msgspec.json.encode(block.args).decode()
                         self.aside(f"▸ {block.name} {cut(visible(args, strict=True))}", "36")
             case ev.CallStarted(name=name, why=why):
                 self._at_work[body.call_id] = visible(name)
