@@ -5,7 +5,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from itertools import count
@@ -48,6 +48,7 @@ _GRACE_SECONDS = 5.0
 _FAREWELL_SECONDS = 1.0
 _EPHEMERAL_SECONDS = 1.0
 _FILE_CHECK_SECONDS = 1.0
+_AGAIN_SECONDS = 60.0  # after work of its own that broke
 _FILES_BESIDE_CLIENTS = 512  # descriptors for the store, the log, tools and providers
 
 log = get_log("daemon")
@@ -76,7 +77,7 @@ class Daemon:
         self._gateway: Gate | None = None
         self._apps: dict[str, Supervisor] = {}  # by dialect
         self._tracing: Tracing | None = None
-        self._schedules: asyncio.Future[Any] | None = None
+        self._schedules: asyncio.Task[Any] | None = None
 
     def _state_facts(self) -> None:
         """What dialects may show of the process, and cannot know by themselves."""
@@ -99,9 +100,17 @@ class Daemon:
 
     async def _timetable(self) -> Any:
         """The schedules; loaded when they are first asked for, or right after the start."""
-        if self._schedules is None:
-            self._schedules = asyncio.ensure_future(self._load_schedules())
-        return await asyncio.shield(self._schedules)
+        loading = self._schedules
+        if loading is None:
+            loading = self._schedules = asyncio.create_task(self._load_schedules())
+            self._tasks.append(loading)
+        try:
+            return await asyncio.shield(loading)
+        except Exception:
+            if self._schedules is loading:  # whoever asks next may have more luck
+                self._schedules = None
+                self._tasks.remove(loading)
+            raise
 
     async def _load_schedules(self) -> object:
         from dragoman.schedules.timetable import Timetable
@@ -109,7 +118,7 @@ class Daemon:
         node = self.composed.node
         timetable = Timetable(self.composed.door, node.desk.store.node if node else None)
         await timetable.load()
-        self._tasks.append(asyncio.ensure_future(timetable.keep()))
+        self._go_on(timetable.keep)
         return timetable
 
     def _explain(self, key: str) -> Any:
@@ -151,14 +160,28 @@ class Daemon:
         await self._start_apps()
         if self.composed.settings.telemetry.enabled:
             await self._trace()
-        tidy = keep_tidy(self.composed.places.data_dir)
-        works = [self._watch_file(), self._sweep(), self._settle(), tidy, self._timetable()]
+        tidy = partial(keep_tidy, self.composed.places.data_dir)
+        for work in (self._watch_file, self._sweep, self._settle, tidy, self._timetable):
+            self._go_on(work)
         if self.composed.node is None:  # which looks for what dead nodes left by itself
-            works += (self._take_up(), self._follow())
-        for work in works:
-            self._tasks.append(asyncio.ensure_future(work))
+            self._go_on(self._take_up)
+            self._go_on(self._follow)
         if self.ephemeral:
-            self._tasks.append(asyncio.ensure_future(self._leave_when_alone()))
+            self._go_on(self._leave_when_alone)
+
+    def _go_on(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Do something for the daemon's whole life, or to its end, whatever breaks in it."""
+
+        async def going_on() -> None:
+            while True:
+                try:
+                    await work()
+                    return
+                except Exception as error:
+                    self.composed.host.trouble("background work failed", error)
+                await asyncio.sleep(_AGAIN_SECONDS)
+
+        self._tasks.append(asyncio.ensure_future(going_on()))
 
     async def _trace(self) -> None:
         """Follow `[telemetry]`, which is loaded when it is first switched on."""
