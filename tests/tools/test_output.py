@@ -32,4 +32,4 @@ def test_one_long_line_is_cut_between_characters(sign: str, before: int, tmp_pat
     left, _, tail = rest.partition(" bytes left out here]\n")
     capture.discard()
     assert set(head) <= {"x", sign} and set(tail) == {sign}
-    assert len(head.encode()) + int(left) + len(tail.encode()) == len(printed)
+    assert len(head.encode()) + int(left.replace(",", "")) + len(tail.encode()) == len(printed)
