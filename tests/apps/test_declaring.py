@@ -229,6 +229,19 @@ async def test_app_cancels_a_call_that_nobody_waits_for(app: Any) -> None:
     assert app._tasks == {}
 
 
+async def test_app_holds_what_follows_in_a_lane_that_has_just_ended(app: Any) -> None:
+    async def quick() -> None:
+        return
+
+    app._spawn("lane", quick())
+    await asyncio.sleep(0)  # it has ended, and nobody was told so far
+    app._spawn("lane", asyncio.Event().wait())
+    await asyncio.sleep(0)
+    (task,) = app._tasks.values()
+    assert not task.done()
+    task.cancel()
+
+
 # --- work ---
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.engine.tape import ME, Tape
 
+from dragoman.engine import asks as asks_module
 from dragoman.engine import events as ev
 from dragoman.engine import rules
 from dragoman.engine.ask import Ask, AskReply, Rule, Scope
@@ -78,6 +79,29 @@ async def test_a_question_that_nobody_answers_expires_and_the_turn_goes_on() -> 
     assert (await tape.until(ev.CallEnded)).body.outcome == "denied"
     await door.idle(sid)
     assert (await door.info(sid)).status == "idle"
+
+
+async def test_a_question_expires_also_when_that_could_not_be_kept_at_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(asks_module, "AGAIN_SECONDS", 0.01)
+    door = memory_door(
+        Scripted([call("echo", text="x"), "ok"]), [EchoTool()], approval_timeout=0.02
+    )
+    store = host_of(door).store
+    post, full = store.post, [StoreFailed("no disk"), StoreFailed("no disk")]
+
+    def posted(batch: Any, **more: Any) -> Any:
+        if batch.settled and full:
+            refused: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            refused.set_exception(full.pop())
+            return refused
+        return post(batch, **more)
+
+    monkeypatch.setattr(store, "post", posted)
+    sid, tape, _ = await asked(door)
+    assert (await tape.until(ev.Settled)).body.verdict == "expired" and not full
+    await door.idle(sid)
 
 
 async def test_only_an_answer_for_always_has_a_scope() -> None:

@@ -12,7 +12,7 @@ from dragoman.dialects.humanlayer import DIALECT
 from dragoman.engine import events as ev
 from dragoman.engine.ask import Ask
 from dragoman.engine.events import Event, Who
-from dragoman.engine.faults import AlreadySettled, BadInput
+from dragoman.engine.faults import AlreadySettled, BadInput, StoreFailed
 from dragoman.engine.host import OpenSpec
 from dragoman.gateway import callbacks
 from dragoman.gateway.board import Board, FullShape, ShortShape
@@ -23,7 +23,7 @@ from dragoman.gateway.metrics import Meter, _escape, render
 from dragoman.gateway.native import Native
 from dragoman.http.port import Unreachable
 from dragoman.settings.host import Callback as Settings
-from dragoman.testing.host import memory_door
+from dragoman.testing.host import host_of, memory_door
 from dragoman.testing.script import Scripted
 
 
@@ -230,10 +230,62 @@ async def test_callbacks_begin_now_and_go_on_after_a_restart() -> None:
     await door.open(OpenSpec(cwd="/"))
     assert await made._start() == await door.newest()  # a new address is not told the past
     await door.open(OpenSpec(cwd="/"))
-    at = await made._post_since(await made._start())
-    assert len(client.sent) == 1 and at == await door.newest()
+    await made._post_what_came()
+    assert len(client.sent) == 1 and made._at == await door.newest()
     assert made._wants(EVENT) is False
-    assert int(await door.shelf.get(callbacks.SPACE, "ci")) <= at
+    assert int(await door.shelf.get(callbacks.SPACE, "ci")) <= made._at
+
+
+@pytest.mark.parametrize("broken", ["get", "put", "entries_since"])
+async def test_callbacks_go_on_after_the_store_was_away(
+    broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(callbacks, "_AGAIN_SECONDS", 0.01)
+    made, client = posting(200, 200, events=["opened"])
+    door = made._gate.door
+    store = host_of(door).store
+    usual, away = getattr(store, broken), asyncio.Event()
+
+    def fails(*given: Any) -> Any:
+        if not away.is_set():
+            away.set()
+            raise StoreFailed("no disk")
+        return usual(*given)
+
+    await store.put(callbacks.SPACE, "ci", b"0")
+    await door.open(OpenSpec(cwd="/"))
+    monkeypatch.setattr(store, broken, fails)
+    running = asyncio.ensure_future(made.run())
+    await asyncio.wait_for(away.wait(), 60)
+    await door.open(OpenSpec(cwd="/"))
+    async with asyncio.timeout(60):
+        while len(client.sent) < 2 and not running.done():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    running.cancel()
+    places = [int(one["x-dragoman-delivery"]) for one in client.sent]
+    assert len(places) == 2 and places == sorted({*places})  # each once
+
+
+async def test_gate_looks_after_tokens_also_when_the_store_was_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from dragoman.gateway import gate as module
+
+    monkeypatch.setattr(module, "_GUARD_SECONDS", 0.01)
+    async with serving() as served:
+        looked = asyncio.Event()
+        answers: list[Exception | None] = [StoreFailed("no disk"), None]
+
+        async def check() -> None:
+            if (answer := answers.pop(0) if answers else None) is not None:
+                raise answer
+            looked.set()
+
+        monkeypatch.setattr(served.gate, "check_tokens", check)
+        served.gate._awake.add(object())
+        served.gate.guard()
+        await asyncio.wait_for(looked.wait(), 60)
+        served.gate._awake.clear()
 
 
 async def test_callbacks_are_woken_by_what_is_kept() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -375,7 +376,7 @@ async def test_a_clock_that_goes_back_while_the_disk_is_full_ends_no_schedule():
         await is_next(table, made.id, 100_060_000)
 
 
-async def test_a_daemon_whose_store_is_away_at_its_start_loads_its_schedules_later(monkeypatch):
+async def test_a_daemon_whose_store_is_away_at_its_start_loads_its_schedules_later():
     from types import SimpleNamespace
 
     from dragoman.daemon import main
@@ -396,11 +397,13 @@ async def test_a_daemon_whose_store_is_away_at_its_start_loads_its_schedules_lat
     door = door_of(store=away)
     daemon = object.__new__(main.Daemon)
     daemon._schedules, daemon._tasks = None, []
-    daemon.composed = SimpleNamespace(node=None, door=door, host=host_of(door))
-    monkeypatch.setattr(main, "_SCHEDULES_AGAIN", 0.0)
+    daemon.composed = cast(Any, SimpleNamespace(node=None, door=door, host=host_of(door)))
     with pytest.raises(StoreFailed):  # whoever asks meanwhile is told
         await daemon._timetable()
-    await daemon._keep_schedules()
+    daemon._go_on(daemon._timetable, 0.0)
+    await daemon._tasks[0]
     assert [one.id for one in (await daemon._timetable()).list()] == [made.id]
-    assert len(daemon._tasks) == 1  # which runs them
+    for task in daemon._tasks:
+        task.cancel()
+    await asyncio.gather(*daemon._tasks, return_exceptions=True)
     await host_of(door).stop(0.0)

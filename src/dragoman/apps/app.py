@@ -329,7 +329,12 @@ class App(Declared):
         key = key or f"work {self._count}"
         task = asyncio.ensure_future(work)
         self._tasks[key] = task
-        task.add_done_callback(lambda _: self._tasks.pop(key, None))
+
+        def ended(task: asyncio.Future[Any]) -> None:
+            if self._tasks.get(key) is task:  # what came next in its lane may have its place by now
+                del self._tasks[key]
+
+        task.add_done_callback(ended)
 
     def _chunk(self, request_id: str, chunk: Any, done: bool) -> None:
         watcher = self._watched.get(request_id)

@@ -5,7 +5,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from itertools import count
@@ -49,6 +49,7 @@ _GRACE_SECONDS = 5.0
 _FAREWELL_SECONDS = 1.0
 _EPHEMERAL_SECONDS = 1.0
 _FILE_CHECK_SECONDS = 1.0
+_AGAIN_SECONDS = 60.0  # after work of its own that broke
 _FILES_BESIDE_CLIENTS = 512  # descriptors for the store, the log, tools and providers
 
 log = get_log("daemon")
@@ -77,7 +78,7 @@ class Daemon:
         self._gateway: Gate | None = None
         self._apps: dict[str, Supervisor] = {}  # by dialect
         self._tracing: Tracing | None = None
-        self._schedules: asyncio.Future[Any] | None = None
+        self._schedules: asyncio.Task[Any] | None = None
 
     def _state_facts(self) -> None:
         """What dialects may show of the process, and cannot know by themselves."""
@@ -101,19 +102,16 @@ class Daemon:
     async def _timetable(self) -> Any:
         """The schedules; loaded when they are first asked for, or right after the start."""
         loading = self._schedules
-        if loading is None or loading.done() and (loading.cancelled() or loading.exception()):
-            loading = self._schedules = asyncio.ensure_future(self._load_schedules())
-        return await asyncio.shield(loading)
-
-    async def _keep_schedules(self) -> None:
-        """Have them run, also when the store cannot be read just now."""
-        while True:
-            try:
-                await self._timetable()
-                return
-            except Fault as fault:
-                log.error("the schedules could not be loaded", problem=str(fault))
-            await asyncio.sleep(_SCHEDULES_AGAIN)  # nothing tells when the store is back
+        if loading is None:
+            loading = self._schedules = asyncio.create_task(self._load_schedules())
+            self._tasks.append(loading)
+        try:
+            return await asyncio.shield(loading)
+        except Exception:
+            if self._schedules is loading:  # whoever asks next may have more luck
+                self._schedules = None
+                self._tasks.remove(loading)
+            raise
 
     async def _load_schedules(self) -> object:
         from dragoman.schedules.timetable import Timetable
@@ -121,7 +119,7 @@ class Daemon:
         node = self.composed.node
         timetable = Timetable(self.composed.door, node.desk.store.node if node else None)
         await timetable.load()
-        self._tasks.append(self.composed.host.spawn(timetable.keep()))
+        self._go_on(timetable.keep)
         return timetable
 
     def _explain(self, key: str) -> Any:
@@ -163,14 +161,29 @@ class Daemon:
         await self._start_apps()
         if self.composed.settings.telemetry.enabled:
             await self._trace()
-        tidy = keep_tidy(self.composed.places.data_dir)
-        works = [self._watch_file(), self._sweep(), self._settle(), tidy, self._keep_schedules()]
+        tidy = partial(keep_tidy, self.composed.places.data_dir)
+        for work in (self._watch_file, self._sweep, self._settle, tidy):
+            self._go_on(work)
+        self._go_on(self._timetable, _SCHEDULES_AGAIN)
         if self.composed.node is None:  # which looks for what dead nodes left by itself
-            works += (self._take_up(), self._follow())
+            self._go_on(self._take_up)
+            self._go_on(self._follow)
         if self.ephemeral:
-            works.append(self._leave_when_alone())
-        for work in works:
-            self._tasks.append(self.composed.host.spawn(work))  # which tells when one breaks
+            self._go_on(self._leave_when_alone)
+
+    def _go_on(self, work: Callable[[], Awaitable[object]], again: float = _AGAIN_SECONDS) -> None:
+        """Do something for the daemon's whole life, or to its end, whatever breaks in it."""
+
+        async def going_on() -> None:
+            while True:
+                try:
+                    await work()
+                    return
+                except Exception as error:
+                    self.composed.host.trouble("background work failed", error)
+                await asyncio.sleep(again)
+
+        self._tasks.append(asyncio.ensure_future(going_on()))
 
     async def _trace(self) -> None:
         """Follow `[telemetry]`, which is loaded when it is first switched on."""

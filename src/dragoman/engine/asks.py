@@ -13,7 +13,7 @@ from . import rules
 from .ask import AskReply, Rule
 from .content import ToolCall
 from .events import Ask, Settled, Verdict, Who, already
-from .faults import BadInput, Changed, TooMany, UnknownAsk
+from .faults import BadInput, Changed, StoreFailed, TooMany, UnknownAsk
 from .ids import token
 from .ledger import Ledger
 from .ports import Answer, Tool
@@ -21,6 +21,7 @@ from .state import NONE, without
 
 _FOR_TOOLS = ("allow", "allow_always", "deny", "deny_always", "edit", "cancelled", "expired")
 _FOR_QUESTIONS = ("answer", "cancelled", "expired", "deny")
+AGAIN_SECONDS = 5.0  # after the end of a question's time that could not be kept
 
 
 class Asks:
@@ -129,15 +130,24 @@ class Asks:
         if ask.expires_at is not None and ask.id in self._ledger.state.asks:
             left = ask.expires_at - self._ledger.home.clock.now_ms()
             # Never longer than all of it: the clock may have been set back since it was asked.
-            delay = max(0, min(left, ask.expires_at - ask.at)) / 1000
-            loop = asyncio.get_running_loop()
-            timer = loop.call_later(delay, self._expire, ask.id)
-            self._timers = {**self._timers, ask.id: timer}
+            self._arrange_expiry(ask.id, max(0, min(left, ask.expires_at - ask.at)) / 1000)
+
+    def _arrange_expiry(self, ask_id: str, delay: float) -> None:
+        timer = asyncio.get_running_loop().call_later(delay, self._expire, ask_id)
+        self._timers = {**self._timers, ask_id: timer}
 
     def _expire(self, ask_id: str) -> None:
         self._timers = without(self._timers, ask_id)
         if ask_id in self._ledger.state.asks:
-            self._ledger.home.spawn(self.answer(AskReply(ask_id, "expired", None)))
+            self._ledger.home.spawn(self._expired(ask_id))
+
+    async def _expired(self, ask_id: str) -> None:
+        try:
+            await self.answer(AskReply(ask_id, "expired", None))
+        except StoreFailed:  # a full disk, say: its call must not wait for ever
+            if ask_id in self._ledger.state.asks and not self._ledger.lost:
+                self._arrange_expiry(ask_id, AGAIN_SECONDS)
+            raise
 
     def _stop_timer(self, ask_id: str) -> None:
         timer = self._timers.get(ask_id)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.engine.events import Event
+from dragoman.engine.faults import Fault
 from dragoman.engine.ports import row_of
 from dragoman.holding import Holder
 from dragoman.observe.log import get_log
@@ -28,6 +29,7 @@ SPACE = "callbacks"
 _PAGE = 200
 _FIRST_WAIT = 1.0
 _LONGEST_WAIT = 300.0
+_AGAIN_SECONDS = 5.0
 log = get_log("gateway.callbacks")
 
 
@@ -49,6 +51,7 @@ class Callback(Holder):
     name: str
     settings: "Settings"
     _nudge: Nudge = msgspec.field(default_factory=Nudge)
+    _at: int | None = None  # the place that was looked at last
 
     async def run(self) -> None:
         from dragoman.engine.events import Who
@@ -57,10 +60,14 @@ class Callback(Holder):
         await self._gate.door.reached()
         watch = self._gate.door.watch_all(who, self._nudge, lambda said: None)
         try:
-            at = await self._start()
             while True:
                 self._nudge.woken.clear()
-                at = await self._post_since(at)
+                try:
+                    await self._post_what_came()
+                except Fault as problem:  # of the store: it goes on from where it stopped
+                    log.warning("callbacks wait", callback=self.name, problem=str(problem))
+                    await asyncio.sleep(_AGAIN_SECONDS)
+                    continue
                 await self._nudge.woken.wait()
         finally:
             watch.close()
@@ -76,17 +83,21 @@ class Callback(Holder):
     async def _keep(self, at: int) -> None:
         await self._gate.door.shelf.put(SPACE, self.name, str(at).encode())
 
-    async def _post_since(self, at: int) -> int:
-        """Post what came after a place, page by page; returns how far it got."""
+    async def _post_what_came(self) -> None:
+        """Post what came since the last look, page by page."""
+        if self._at is None:
+            self._at = await self._start()
         while True:
-            page = await self._gate.door.read_all(at, _PAGE)
+            page = await self._gate.door.read_all(self._at, _PAGE)
             for event in page:
-                if self._wants(event):
+                wanted = self._wants(event)
+                if wanted:
                     await self._post(event)
+                self._at = event.gseq
+                if wanted:
                     await self._keep(event.gseq)
-                at = event.gseq
             if len(page) < _PAGE:
-                return at
+                return
 
     def _wants(self, event: Event) -> bool:
         kinds = self.settings.events

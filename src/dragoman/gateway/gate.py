@@ -480,7 +480,10 @@ class Gate:
         try:
             while self._open_links() or self._awake:
                 await asyncio.sleep(_GUARD_SECONDS)
-                await self.check_tokens()
+                try:
+                    await self.check_tokens()
+                except Fault as problem:  # of the store: they are looked at again soon
+                    self.door.trouble("tokens were not looked after", problem)
         finally:
             self._guarding = False
 

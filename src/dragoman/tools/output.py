@@ -179,10 +179,12 @@ class Capture:
         keep = MAX_LINES - _HEAD_LINES + last.endswith(b"\n")
         if len(rest) > keep:
             tail = b"\n".join(rest[-keep:])
-        elif len(rest) > 1 and room < self.total - len(head):
+        elif room >= self.total - len(head):
+            tail = last
+        elif len(rest) > 1:
             tail = b"\n".join(rest[1:])  # the first line is cut in two
         else:
-            tail = last
+            tail = without_rest(last)
         left = self.total - len(head) - len(tail)
         gap = "" if head.endswith(b"\n") else "\n"
         mark = f"{gap}... [truncated at {limit}; {many(left, 'byte')} left out here]\n"
@@ -195,6 +197,14 @@ def without_half(data: bytes) -> bytes:
     decoder.decode(data)
     half = len(decoder.getstate()[0])
     return data[:-half] if half else data
+
+
+def without_rest(data: bytes) -> bytes:
+    """Bytes without the end of a character at their beginning."""
+    at = 0
+    while at < min(3, len(data)) and data[at] & 0xC0 == 0x80:
+        at += 1
+    return data[at:]
 
 
 class Progress:

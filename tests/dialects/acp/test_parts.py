@@ -46,7 +46,7 @@ from dragoman.dialects.acp.verbs import account, care, handshake
 from dragoman.engine import events as ev
 from dragoman.engine.content import Image, Message, PlanEntry, Text, Thinking, ToolCall
 from dragoman.engine.events import Event, Who
-from dragoman.engine.faults import BadInput, TooMany, UnknownSession, WrongState
+from dragoman.engine.faults import BadInput, StoreFailed, TooMany, UnknownSession, WrongState
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.traits import Waiver
 from dragoman.testing.host import host_of, memory_door
@@ -352,6 +352,27 @@ async def test_desk_lets_go_of_what_was_not_used_for_long() -> None:
     attachment.last_used = -10_000.0
     await hearer.desk._sweep()
     assert hearer.attached == {} and hearer.door.live(id) is None
+    await hearer.desk.close()
+
+
+async def test_desk_lets_go_of_the_others_when_one_cannot_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    talker, hearer, id = await session_of(session_timeout_secs=3600)
+    other = await talker.new()
+    for attachment in hearer.attached.values():
+        attachment.last_used = -10_000.0
+    close = hearer.door.close
+
+    async def full(session: str, cause: str) -> None:
+        if session == id:
+            raise StoreFailed("no disk")
+        await close(session, cause)
+
+    monkeypatch.setattr(hearer.door, "close", full)
+    await hearer.desk._sweep()
+    assert hearer.attached == {} and hearer.door.live(other) is None
+    monkeypatch.undo()
     await hearer.desk.close()
 
 

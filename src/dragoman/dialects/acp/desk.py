@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.dialects.descriptor import REGISTRY
 from dragoman.engine.door import Door
-from dragoman.engine.faults import TooMany, UnknownSession
+from dragoman.engine.faults import StoreFailed, TooMany, UnknownSession
 from dragoman.wire.link import Link
 
 from .faults import LoggedOut
@@ -149,7 +149,10 @@ class Desk:
                 if attachment.running is not None:
                     attachment.last_used = now
                 if now - attachment.last_used >= timeout:
-                    await self.let_go(attachment, "idle")
+                    try:
+                        await self.let_go(attachment, "idle")
+                    except StoreFailed as problem:  # the others are let go all the same
+                        self.door.trouble("a session was not let go", problem, id=attachment.id)
         self._arrange()
 
     async def let_go(self, attachment: "Attachment", cause: str) -> None:
