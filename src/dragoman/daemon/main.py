@@ -181,7 +181,7 @@ class Daemon:
                     return
                 except Exception as error:
                     self.composed.host.trouble("background work failed", error)
-                await asyncio.sleep(again)
+                await asyncio.sleep(_AGAIN_SECONDS if again is None else again)
 
         self._tasks.append(asyncio.ensure_future(going_on()))
 
