@@ -171,7 +171,7 @@ class Daemon:
         if self.ephemeral:
             self._go_on(self._leave_when_alone)
 
-    def _go_on(self, work: Callable[[], Awaitable[object]], again: float = _AGAIN_SECONDS) -> None:
+    def _go_on(self, work: Callable[[], Awaitable[object]], again: float | None = None) -> None:
         """Do something for the daemon's whole life, or to its end, whatever breaks in it."""
 
         async def going_on() -> None:
