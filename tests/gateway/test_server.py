@@ -226,6 +226,7 @@ async def test_an_oversized_body_is_refused_by_its_length_and_by_its_size():
 
 async def test_a_client_that_sends_its_head_slowly_is_cut_off(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(server, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(server, "LINGER_SECONDS", 60.0)  # a busy client reads it late
     async with serving() as served:
         reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
         answer = asyncio.ensure_future(reader.read())
