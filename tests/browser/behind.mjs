@@ -1,5 +1,5 @@
 // A page whose stream lives shows what the host has, whatever came late. Usage: node behind.mjs ADDRESS CODE CHROMIUM
-import { browse, rests, say, tell } from "./driver.mjs";
+import { browse, rests, say, steady, tell } from "./driver.mjs";
 
 const [address, code, executable] = process.argv.slice(2);
 const agent = (page, text) => page.waitForFunction((text) => [...document.querySelectorAll(".said.agent")].some((one) => one.textContent.includes(text)), text);
@@ -12,7 +12,8 @@ const hide = (page, hidden) => page.evaluate((hidden) => {
 const state = (page, word) => page.waitForFunction((word) => document.body.dataset.live === word, word);
 const nap = async (page) => { await hide(page, true); await page.clock.runFor(20000); await state(page, "asleep"); await hide(page, false); await state(page, "live"); };
 
-await browse({ address, code, executable }, async ({ page, wait }) => {
+await browse({ address, code, executable }, async ({ page, wait, context }) => {
+  await steady(context);
   await page.clock.install();
   const session = await wait();
   const EVENTS = new RegExp(`/api/sessions/${session}/events`);

@@ -68,6 +68,9 @@ export function watch(page, address, troubles) {
   page.on("request", (request) => { if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(address)) troubles.push(`foreign request: ${request.url()}`); });
 }
 
+// For who holds answers: what is asked while the only route comes or goes may pass by it.
+export const steady = (context) => context.route(/\/api\//, (route) => route.fallback());
+
 // Waits until a session rests, and what was said last was answered: before its turn begins it rests, too.
 export const rests = (page) => page.waitForFunction(() => {
   const all = [...document.querySelectorAll(".part > *")];
@@ -91,6 +94,7 @@ export async function checked(page, name) {
   const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   // Nothing that is pressed or listed is cut from below, or wraps where it should not.
   const cut = await page.evaluate(() => [...document.querySelectorAll("a.session, button, .tab, .menu a")].filter((one) => one.clientHeight && one.scrollHeight > one.clientHeight + 1).map((one) => `${one.className} ${one.textContent.slice(0, 40)}`));
+  cut.push(...await page.evaluate(() => [...document.querySelectorAll(".options")].filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => `${one.className} ${one.scrollWidth - one.clientWidth} px`)));
   // What a field says while it is empty is there as a whole.
   cut.push(...await page.evaluate(() => [...document.querySelectorAll("input[placeholder], textarea[placeholder]")].filter((one) => {
     if (!one.clientWidth || one.value) return false;

@@ -1,5 +1,5 @@
 // Answers that come late, and somebody who does not wait for them. Usage: node late.mjs ADDRESS CODE CHROMIUM CWD
-import { browse, rests, tell } from "./driver.mjs";
+import { browse, rests, steady, tell } from "./driver.mjs";
 
 const [address, code, executable, cwd] = process.argv.slice(2);
 
@@ -25,7 +25,8 @@ async function hold(page, method, path) {
 const answered = (page, method, path) => page.waitForResponse((one) => one.request().method() === method && path.test(one.url()));
 const BOX = ".big-box textarea";
 
-await browse({ address, executable }, async ({ page }) => {
+await browse({ address, executable }, async ({ page, context }) => {
+  await steady(context);
   // --- the usual folder comes when somebody is about to type one ---
   const usual = await hold(page, "GET", /^\/api\/folders/);
   await page.goto(`${address}/`);

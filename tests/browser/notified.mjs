@@ -1,5 +1,5 @@
 // Questions that come while a page changes, or while nobody sees it. Usage: node notified.mjs ADDRESS CODE CHROMIUM
-import { browse, noted, notes, tell } from "./driver.mjs";
+import { browse, noted, notes, steady, tell } from "./driver.mjs";
 
 const [address, code, executable] = process.argv.slice(2);
 const state = (page, word) => page.waitForFunction((word) => document.body.dataset.live === word, word);
@@ -11,6 +11,7 @@ const hide = (page, hidden) => page.evaluate((hidden) => {
 }, hidden);
 
 await browse({ address, code, executable }, async ({ page, context, wait }) => {
+  await steady(context);
   const asleep = async (one) => { await hide(one, true); await one.clock.runFor(20000); };
   await context.grantPermissions(["notifications"], { origin: address });
   await context.clock.install();

@@ -10,8 +10,16 @@ export class Problem extends Error {
   }
 }
 
+const OURS = { "x-dragoman": "1" };
+
+async function problem(answer) {
+  const { error } = await answer.json().catch(() => ({}));
+  if (answer.status === 401) window.dispatchEvent(new Event("locked"));
+  return new Problem(answer.status, error || { message: `Status ${answer.status}` });
+}
+
 export async function call(method, path, body) {
-  const headers = { "x-dragoman": "1" };
+  const headers = { ...OURS };
   if (body !== undefined) headers["content-type"] = "application/json";
   let answer;
   try {
@@ -23,12 +31,8 @@ export async function call(method, path, body) {
     throw new Problem(0, { message: "The host cannot be reached.", code: "away" });
   }
   if (answer.status === 204) return null;
-  const value = await answer.json().catch(() => ({ error: { message: `Status ${answer.status}` } }));
-  if (!answer.ok) {
-    if (answer.status === 401) window.dispatchEvent(new Event("locked"));
-    throw new Problem(answer.status, value.error || { message: `Status ${answer.status}` });
-  }
-  return value;
+  if (!answer.ok) throw await problem(answer);
+  return answer.json();
 }
 
 export const get = (path) => call("GET", path);
@@ -52,14 +56,16 @@ export class Live {
     this.old = null;
     this.wait = 500;
     this.want = () => "";
+    this.off = false;
     document.addEventListener("visibilitychange", () => {
       if (document.hidden) this.rest = setTimeout(() => this.sleep(), 20000);
-      else { clearTimeout(this.rest); this.seen?.(); if (!this.source) this.open(); }
+      else { clearTimeout(this.rest); this.seen?.(); if (!this.source && !this.off) this.open(); }
     });
   }
 
   open(want) {
     if (want) this.want = want;
+    this.off = false;
     clearTimeout(this.again);
     if (this.source?.spoke) this.old = this.source;
     else this.source?.close();
@@ -80,7 +86,17 @@ export class Live {
       this.close("away");
       this.again = setTimeout(() => this.open(), this.wait);
       this.wait = Math.min(this.wait * 2, 10000);
+      if (!source.spoke) this.ask(source.url);
     };
+  }
+
+  // An event stream does not say why it was refused; the same request does.
+  async ask(place) {
+    const over = new AbortController();
+    try {
+      const answer = await fetch(place, { headers: OURS, credentials: "same-origin", signal: over.signal });
+      if (answer.status >= 400 && answer.status < 500) { const why = await problem(answer); if (!this.source?.spoke) this.on.refused(why); }
+    } catch { /* nobody answers: it is tried again anyway */ } finally { over.abort(); }
   }
 
   close(state) {
@@ -91,9 +107,12 @@ export class Live {
     if (state) this.on.state(state);
   }
 
+  stop() { this.close(); this.off = true; }
+
   // A browser has few connections for each host, so hidden pages have none; but one of them watches
   // for all where nobody else tells of questions.
   async sleep() {
+    if (this.off) return;
     this.close("asleep");
     const gone = new AbortController();
     const seen = new Promise((done) => { this.seen = () => { gone.abort(); done(); }; });

@@ -1,6 +1,6 @@
 // The shell: who is let in, what is known of sessions, which page is shown.
 import { Live, get, here, url } from "./api.js";
-import { fill, h, icon, setTheme, titleOf, toast } from "./dom.js";
+import { fill, h, icon, renew, setTheme, titleOf, toast } from "./dom.js";
 import { Side } from "./side.js";
 import { SessionPage } from "./session.js";
 import { ApprovalsPage, forget } from "./approvals.js";
@@ -53,7 +53,7 @@ class App {
   lock() {
     if (this.locked) return;
     this.locked = true;
-    this.live.close();
+    this.live.stop();
     showLogin(root, () => { this.locked = false; this.start(); });
   }
 
@@ -94,7 +94,11 @@ class App {
   async look() {
     this.overview = await get("/api/overview");
     this.side?.inner.draw();
+    this.page?.looked?.();
   }
+
+  // Sums that no event tells are asked for a moment after what changes them.
+  recount() { this.counting ||= setTimeout(() => { this.counting = 0; this.look().catch(() => {}); }, 2000); }
 
   // --- what is known ---
 
@@ -141,7 +145,7 @@ class App {
     const tab = (path, name, sign, extra, kind = "") => h(`a.tab${kind}`, {
       href: url(path), "data-link": true, "aria-current": (path === "/" ? at === "/" : at.startsWith(path)) ? "page" : null,
     }, icon(sign), h("span.name", null, name), extra);
-    fill(this.nav,
+    renew(this.nav,
       tab("/", "Home", "home"),
       tab("/sessions", "Sessions", "list", null, ".narrow"),
       tab("/approvals", "Approvals", "hand", waiting ? h("span.badge", { "aria-label": `${waiting} waiting` }, waiting) : null),
@@ -164,8 +168,15 @@ class App {
         if (state === "live") this.page?.connected?.();
         this.was = state;
       },
-      session: (one) => { this.hear(() => this.know(one)); this.side?.inner.update(one); this.changed(one.id, one); },
-      gone: ({ id }) => { this.hear(() => this.sessions.delete(id)); this.side?.inner.gone(id); this.changed(id, null); },
+      refused: (problem) => this.page?.refused?.(problem),
+      session: (one) => {
+        const old = this.known(one.id);
+        if (!old || old.archived !== one.archived || (WORKING.has(old.status) && !WORKING.has(one.status))) this.recount();
+        this.hear(() => this.know(one));
+        this.side?.inner.update(one);
+        this.changed(one.id, one);
+      },
+      gone: ({ id }) => { this.hear(() => this.sessions.delete(id)); this.side?.inner.gone(id); this.changed(id, null); this.recount(); },
       ask: (row) => {
         this.hear(() => this.asks.set(row.ask.id, row.ask));
         this.tell(row.ask);

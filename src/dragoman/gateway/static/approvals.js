@@ -145,7 +145,7 @@ export class ApprovalsPage {
     window.addEventListener("rules", this.remembered);
     this.update();
   }
-  update() { this.none.hidden = this.waiting.draw() > 0; this.drawRules(); }
+  update(id) { this.none.hidden = this.waiting.draw() > 0; if (!id) this.drawRules(); } // a session alone changes no rule
   close() { window.removeEventListener("rules", this.remembered); }
 
   async drawRules() {

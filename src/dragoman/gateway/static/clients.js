@@ -20,8 +20,11 @@ export class ClientsPage {
   }
 
   open() { this.load(); }
+  close() { clearTimeout(this.timer); }
 
   clients(rows) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.load(), 500); // who comes may have paired just now
     const groups = new Map();
     for (const one of rows) groups.set(one.who.dialect, [...(groups.get(one.who.dialect) || []), one]);
     fill(this.list, rows.length ? [...groups].sort().map(([dialect, ones]) => h("section", null,
@@ -33,6 +36,9 @@ export class ClientsPage {
   async load() {
     try {
       const rows = await get("/api/tokens");
+      const shown = JSON.stringify(rows);
+      if (shown === this.shown) return; // nothing is drawn anew under somebody's hand
+      this.shown = shown;
       fill(this.tokens, rows.map((one) => h("div.client", null,
         h("strong", null, one.name || one.id), h("span.meta", null, `${one.kind} · ${one.id}`), h("span.when", null, ago(one.created_at * 1000)),
         h("button.quiet", { type: "button", "aria-label": `Revoke ${one.name || one.id}`, onclick: () => this.revoke(one) }, "Revoke"))));

@@ -125,6 +125,16 @@ export class ConfigPage {
     return form;
   }
 
+  // What was changed while no stream was open.
+  async connected() {
+    if (!this.fields) return;
+    const rows = await get(`/api/config/fields?path=${encodeURIComponent(this.section)}`).catch(() => []);
+    for (const row of rows) {
+      const known = this.fields.get(row.key);
+      if (known && JSON.stringify(known.value) !== JSON.stringify(row.value)) this.config(row);
+    }
+  }
+
   // Somebody else changed it: show that, unless it is being edited here.
   config(row) {
     const known = this.fields?.get(row.key);

@@ -29,6 +29,31 @@ export function fill(node, ...children) {
   return add(node, children);
 }
 
+// The same for what is drawn again and again: what is there already stays, so that a press that began
+// on it is a click, and the keyboard is not lost. Nodes with a `data-id` or `href` are known by that;
+// none of them may have listeners of its own.
+export function renew(node, ...children) {
+  const name = (one) => `${one.nodeName} ${one.getAttribute?.("data-id") ?? one.getAttribute?.("href") ?? ""}`;
+  const known = new Map();
+  for (const one of node.childNodes) known.set(name(one), [...(known.get(name(one)) || []), one]);
+  let next = node.firstChild;
+  for (const fresh of [...add(document.createDocumentFragment(), children).childNodes]) {
+    const old = known.get(name(fresh))?.shift();
+    if (old && old === next) next = old.nextSibling;
+    else node.insertBefore(old || fresh, next);
+    if (old && !old.isEqualNode(fresh)) patch(old, fresh);
+  }
+  for (const rest of known.values()) for (const one of rest) one.remove();
+  return node;
+}
+
+function patch(old, fresh) {
+  if (!old.attributes) { old.data = fresh.data; return; }
+  for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+  for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  renew(old, ...fresh.childNodes);
+}
+
 const paths = {
   plus: "M8 3v10M3 8h10",
   back: "M10 3 5 8l5 5",

@@ -1,6 +1,6 @@
 // The first page: say what to do. Below it: what needs you, what runs, what was spent today.
 import { get, post } from "./api.js";
-import { count, fill, h, icon, many, money } from "./dom.js";
+import { count, fill, h, icon, many, money, renew } from "./dom.js";
 import { Composer } from "./composer.js";
 import { allModels, fillModels, modes } from "./choices.js";
 import { Waiting } from "./approvals.js";
@@ -39,7 +39,7 @@ export class HomePage {
   }
 
   async open() {
-    this.refresh();
+    this.app.look().catch(() => {});
     if (matchMedia("(min-width: 800px)").matches) this.composer.input.focus();
     try {
       const [agents, models] = await Promise.all([get("/api/agents"), allModels()]);
@@ -97,10 +97,7 @@ export class HomePage {
     if (!this.closed) this.app.go(`/sessions/${encodeURIComponent(made.id)}`); // who went elsewhere meanwhile stays there
   }
 
-  async refresh() {
-    await this.app.look().catch(() => {});
-    if (!this.closed) this.update();
-  }
+  looked() { this.update(); }
 
   update() {
     const app = this.app;
@@ -113,7 +110,7 @@ export class HomePage {
     const seen = app.overview;
     this.line.textContent = [asks ? (asks === 1 ? "One thing needs you" : `${asks} things need you`) : "", works.length ? `${works.length} at work` : "",
       seen?.sessions ? many(seen.sessions, "session") : "Sessions of your editor and terminal meet here, too."].filter(Boolean).join(" · ");
-    fill(this.works, works.length ? [h("h2", null, "Running"), works.slice(0, 20).map((one) => row(app, one))] : null);
+    renew(this.works, works.length ? [h("h2", null, "Running"), works.slice(0, 20).map((one) => row(app, one))] : null);
     const today = seen?.today || [];
     const cost = today.reduce((sum, one) => sum + one.cost, 0);
     const tokens = today.reduce((sum, one) => sum + one.tokens_in + one.tokens_out, 0);

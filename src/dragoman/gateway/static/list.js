@@ -1,7 +1,7 @@
 // Sessions as the host lists them: pages come as they are scrolled to and go when they are far, so
 // that a hundred thousand cost no more than a hundred.
 import { get, url, here } from "./api.js";
-import { ago, fill, folder, h, money, titleOf } from "./dom.js";
+import { ago, fill, folder, h, money, renew, titleOf } from "./dom.js";
 
 const PAGE = 60;
 const HIGH = 57; // of one row, as the styles have it
@@ -44,6 +44,7 @@ class Block {
   async load() {
     if (this.rows || this.loading) return;
     this.loading = true;
+    const heard = this.heard = []; // newer than the answer that is awaited
     try {
       const page = await this.list.fetch(this.cursor);
       if (this.list.over) return;
@@ -51,16 +52,18 @@ class Block {
       const first = this.next === undefined;
       this.next = page.cursor || "";
       this.draw();
+      this.heard = null;
+      for (const [verb, word] of heard) this.list[verb](word);
       if (first) this.list.grow(this);
     } catch { this.list.trouble(); }
-    finally { this.loading = false; }
+    finally { this.loading = false; this.heard = null; }
   }
 
   draw() {
     if (!this.rows) return;
     this.node.style.height = "";
     const rows = this.list.text ? this.rows : this.rows.filter((one) => !this.list.app.above(one.id));
-    kept(this.node, () => fill(this.node, rows.map((one) => row(this.list.app, one))));
+    kept(this.node, () => renew(this.node, rows.map((one) => row(this.list.app, one))));
     if (!this.rows.length && this.list.blocks.length === 1) fill(this.node, h("p.empty", null, this.list.text ? "Nothing fits." : "No sessions yet."));
   }
 
@@ -104,6 +107,7 @@ class Pages {
   // One session is another: its row changes where it stands; the newest come to the top.
   update(one) {
     const top = this.blocks[0];
+    for (const block of this.blocks) block.heard?.push(["update", one]);
     for (const block of this.blocks) {
       const at = block.rows?.findIndex((row) => row.id === one.id) ?? -1;
       if (at < 0) continue;
@@ -118,6 +122,7 @@ class Pages {
 
   gone(id) {
     for (const block of this.blocks) {
+      block.heard?.push(["gone", id]);
       const at = block.rows?.findIndex((row) => row.id === id) ?? -1;
       if (at >= 0) { block.rows.splice(at, 1); block.draw(); }
     }
@@ -152,7 +157,7 @@ export class SessionList {
     const text = this.search.value.trim();
     const { needs, works } = this.app.now();
     const part = (name, rows) => (rows.length && !text ? h("section", null, h("h2", null, name, h("span", null, rows.length)), rows.map((one) => row(this.app, one))) : null);
-    kept(this.list, () => fill(this.now, part("Needs you", needs), part("Working", works)));
+    kept(this.list, () => renew(this.now, part("Needs you", needs), part("Working", works)));
     const total = this.app.overview ? this.app.overview.sessions - this.app.overview.archived - needs.length - works.length : 0;
     fill(this.head, text ? "Found" : "Recent", !text && total > 0 ? h("span", null, total.toLocaleString()) : null);
     this.head.hidden = !text && total <= 0 && needs.length + works.length > 0;

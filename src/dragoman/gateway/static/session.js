@@ -31,6 +31,7 @@ export class SessionPage {
     this.more = h("button.quiet.earlier", { type: "button", hidden: true, onclick: () => this.talk.older() }, "Show earlier");
     this.log = h("div.talk", { role: "log", "aria-label": "Conversation" });
     this.work = h("div.work", { hidden: true }, h("span.dots", null, h("i"), h("i"), h("i")), h("span", null, "working"));
+    this.last = h("p.notice", { role: "status", hidden: true });
     this.stop = h("button.round.stop", { type: "button", title: "Stop (x)", "aria-label": "Stop", hidden: true, onclick: () => this.cancel() }, icon("stop"));
     this.hint = h("span.hint");
     this.composer = new Composer({ placeholder: "Write to the agent", label: "Message to the agent", cwd: () => this.info?.cwd || "", send: (body) => this.submit(body), extra: [this.stop] });
@@ -42,7 +43,7 @@ export class SessionPage {
       item("Jump to a turn", () => this.turns()), item("Fork", () => this.fork()), file("Export as HTML", "html"), file("Export as Markdown", "markdown"), file("Export as JSON", "json"),
       item("Archive", () => this.archive()), item("Delete", () => this.remove(), ".danger")));
     this.panel = new Panel(this);
-    this.scroll = h("div.scroll", { tabindex: "-1" }, h("div.column", null, this.more, this.log, this.work));
+    this.scroll = h("div.scroll", { tabindex: "-1" }, h("div.column", null, this.more, this.log, this.work, this.last));
     this.jump = h("button.jump", { type: "button", hidden: true, onclick: () => this.newest() }, "Newest");
     this.talk = new Transcript(this.id, this.scroll, this.log, () => this.moved(), () => this.listen());
     this.node = h("div.session-page", null,
@@ -116,13 +117,23 @@ export class SessionPage {
     this.later();
   }
 
-  update(id) {
+  update(id, one) {
+    if (id === this.id && one === null) { this.lost("This session was deleted."); return; }
     if (id && id !== this.id) { if (this.app.known(id)?.parent === this.id) this.panel.refresh(); return; }
     const fresh = this.app.known(this.id);
     if (!fresh || !this.info) return;
     this.info = { ...this.info, ...fresh, extra: this.info.extra };
     if (document.hidden) this.header(); else this.later(); // a hidden page has no frames, but a title
   }
+
+  // It is not told of any more, here or at all: all else goes on.
+  lost(why) {
+    this.last.textContent = why;
+    this.last.hidden = false;
+    this.app.live.open(() => "");
+  }
+
+  refused(problem) { if (this.loaded && !this.closed) this.lost(problem.message); }
 
   later() {
     if (this.frame || this.closed) return;

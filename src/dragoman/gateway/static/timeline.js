@@ -2,6 +2,7 @@
 import { get, url } from "./api.js";
 import { count, fill, h, icon, many, money, titleOf, toast, visible } from "./dom.js";
 
+const MOST = 500; // turns
 const KIND = { model: "Model", tool: "Tool", wait: "Waiting for you" };
 
 export function span(ms) {
@@ -29,26 +30,38 @@ export class TimelinePage {
       this.more, this.rows);
   }
 
-  async open() {
+  open() { return (this.opened = this.look()); }
+
+  async look() {
+    const asked = this.asked = (this.asked || 0) + 1;
+    const late = () => this.closed || asked !== this.asked; // somebody asked later, and knows more
     try {
-      const [info, page] = await Promise.all([get(this.path), get(`${this.path}/timeline?limit=50&totals=true`)]);
+      const info = await get(this.path); // what comes next is as new as this, or newer
+      const page = await get(`${this.path}/timeline?limit=50&totals=true`);
+      if (late()) return;
+      this.info = info;
       this.name.textContent = titleOf(info);
       document.title = `Timeline · ${titleOf(info)} · Dragoman`;
       this.totals(page.totals);
-      this.take(page);
-    } catch (problem) { fill(this.sums, h("p.calm", null, problem.message)); }
+      const [first] = page.turns;
+      const known = first && this.turns.some((one) => one.seq >= first.seq) ? this.turns.filter((one) => one.seq < first.seq) : [];
+      this.draw([...known, ...page.turns].slice(-MOST), known.length ? !this.more.hidden : page.more);
+    } catch (problem) { if (!late() && !this.info) fill(this.sums, h("p.calm", null, problem.message)); }
   }
 
   async older() {
+    const before = this.turns[0].seq;
     this.more.disabled = true;
-    try { this.take(await get(`${this.path}/timeline?limit=50&before=${this.turns[0].seq}`)); }
-    catch (problem) { toast(problem.message, true); }
+    try {
+      const page = await get(`${this.path}/timeline?limit=50&before=${before}`);
+      if (this.turns[0].seq === before) this.draw([...page.turns, ...this.turns].slice(0, MOST), page.more);
+    } catch (problem) { toast(problem.message, true); }
     this.more.disabled = false;
   }
 
-  take(page) {
-    this.turns = [...page.turns, ...this.turns].slice(0, 500);
-    this.more.hidden = !page.more || this.turns.length >= 500;
+  draw(turns, more) {
+    this.turns = turns;
+    this.more.hidden = !more || turns.length >= MOST;
     fill(this.rows, this.turns.map((one) => this.turn(one)));
     if (!this.turns.length) fill(this.rows, h("li.calm", null, "Nothing happened yet."));
   }
@@ -80,12 +93,13 @@ export class TimelinePage {
   }
 
   event() { /* one session's own stream is not open here */ }
-  update(id) { if (id === this.id) { clearTimeout(this.timer); this.timer = setTimeout(() => this.fresh(), 1000); } }
+  update(id) { if (id === this.id) { clearTimeout(this.timer); this.timer = setTimeout(() => this.open(), 1000); } }
 
-  async fresh() {
-    if (this.closed) return;
-    const page = await get(`${this.path}/timeline?limit=50&totals=true`).catch(() => null);
-    if (page && !this.closed) { this.turns = []; this.totals(page.totals); this.take(page); }
+  // The stream is open: what came before it, and after what was read.
+  async connected() {
+    await this.opened;
+    const info = await get(this.path).catch(() => null);
+    if (info && !this.closed && info.last_seq !== this.info?.last_seq) this.open();
   }
 
   close() { this.closed = true; clearTimeout(this.timer); }
