@@ -247,3 +247,22 @@ def test_nothing_makes_a_folder_a_repository_before_git_looks_there(
         ToolSpec("bash", "", {}, "execute"), mode="supervised", cwd=str(tmp_path), roots=(),
     )  # fmt: skip
     assert found.verdict == verdict, found
+
+
+def test_nothing_puts_a_program_where_the_next_one_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    monkeypatch.setenv("PATH", f"{tmp_path}/.venv/bin{os.pathsep}{os.environ['PATH']}")
+    policy = AutonomyPolicy(Rules(forbidden_paths=(), allowed_commands=("cp", "ls", "echo")))
+
+    def verdict(command: str) -> str:
+        return policy.judge(
+            ToolCall("c", "bash", {"command": command}),
+            ToolSpec("bash", "", {}, "execute"), mode="supervised", cwd=str(tmp_path), roots=(),
+        ).verdict  # fmt: skip
+
+    assert verdict("cp x .venv/bin/ls; ls") == "ask"
+    assert [verdict(c) for c in ("cp x y && echo done", "ls; cp x y", "ls")] == ["allow"] * 3
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert verdict("cp x .venv/bin/ls; ls") == "allow"

@@ -43,6 +43,7 @@ _MANAGERS = ("asdf", "mise", "rtx", "volta", "proto", "rustup", "jenv", "pkgx", 
 # does without that. Others, such as make, run what a folder says in any case.
 _LAYING = frozenset("cp mv ln install rsync tar gtar bsdtar unzip cpio patch dd tee git".split())
 _STAYING = frozenset("add commit fetch push tag branch notes remote rm prune gc".split())
+_BUILT_IN = frozenset("cd echo true false : test printf pwd type".split())
 _READ_HINT = "Change the mode to supervised or full to let it act."
 
 
@@ -237,6 +238,8 @@ class AutonomyPolicy:
             why = ""
             if part.plain and "/" not in part.argv[0] and _replaced(part.name, boundary):
                 why = f"{part.name} would be a program of the working directory."
+            elif lays and part.plain and _looked_for_here(part, boundary):
+                why = f"{lays} may put a program of the name {part.name} where it is looked for."
             elif part.name == "git" and part.kind == "low":
                 places = folders(found, boundary.cwd, self.home)
                 if not all(map(tame, places)):
@@ -279,6 +282,15 @@ def _replaced(name: str, boundary: Boundary) -> bool:
             if any(os.path.lexists(os.path.join(folder, one)) for one in names):
                 return True
     return False
+
+
+def _looked_for_here(part: "ProgramRun", boundary: Boundary) -> bool:
+    """Whether a bare name is looked for in a folder that commands write."""
+    if part.name in _BUILT_IN or "/" in part.argv[0]:
+        return False
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    return any(os.path.isabs(one) and within(one, root) for one in folders
+               for root in boundary.roots)  # fmt: skip
 
 
 def _asks_folder(part: "ProgramRun") -> bool:
