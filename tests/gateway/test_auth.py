@@ -332,3 +332,17 @@ async def test_no_token_reaches_the_log(tmp_path: Path):
     assert "/api/sessions" in said and "unauthorized" in said
     assert served.token not in said and served.token[13:] not in said
     assert made[13:] not in said and "a-wrong-but-secret-one" not in said
+
+
+async def test_wrong_codes_lock_nobody_out_who_has_a_link() -> None:
+    """Any program of this machine may send wrong codes, for as long as it likes."""
+    async with serving(token=False) as served, served.stranger() as client:
+        for number in range(6):
+            answer = await client.post("/pair", json={"code": f"AAAA-AAA{number}"})
+        assert answer.status_code == 429
+        for _ in range(40):
+            wrong = await client.post("/pair", json={"code": "link_" + "x" * 40})
+            assert wrong.status_code == 403
+        link = await tokens.new_link(host_of(served.door).store)
+        assert (await client.post("/pair", json={"code": link})).status_code == 200
+        assert (await client.post("/pair", json={"code": link})).status_code == 403  # once

@@ -9,10 +9,13 @@ import pytest
 from tests.engine.tape import ME
 
 from dragoman.agents.roles import find_roles
+from dragoman.engine.ask import Rule
 from dragoman.engine.content import Text, ToolResult
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionQuery
-from dragoman.engine.traits import Given
+from dragoman.engine.rules import reaches
+from dragoman.engine.state import State
+from dragoman.engine.traits import Given, StartedBy, together
 from dragoman.host.tasks import Tasks
 from dragoman.testing.host import EchoTool, host_of, memory_door
 from dragoman.testing.script import Scripted, call, hang, say, turn
@@ -127,9 +130,11 @@ class ByPrompt(Scripted):
     def __init__(self, **parts: list[Any]) -> None:
         super().__init__([])
         self.parts = {word: Scripted(turns) for word, turns in parts.items()}
+        self.asked = {word: asyncio.Event() for word in parts}
 
     def stream(self, request: Any) -> Any:
         word = request.messages[0].content[0].text
+        self.asked[word].set()
         return self.parts[word].stream(request)
 
 
@@ -177,3 +182,34 @@ def test_roles_are_read_from_files(tmp_path: Path) -> None:
     assert set(found) >= {"explore", "plan", "review", "docs"} and "no good" not in found
     assert found["docs"].tools == ("read", "write") and found["docs"].acts
     assert "Be kind." in found["docs"].prompt and "hides ours" not in found["explore"].description
+
+
+@pytest.mark.parametrize(
+    ("now", "then"), [("supervised", "supervised"), ("readonly", "readonly"), ("plan", "readonly")]
+)
+async def test_a_child_at_work_follows_its_parent_to_narrower_modes(
+    tmp_path: Path, now: Any, then: str
+) -> None:
+    folder = tmp_path / ".agents/agents"
+    folder.mkdir(parents=True)
+    (folder / "helper.md").write_text("---\nacts: true\n---\nHelp.")
+    script = ByPrompt(go=[turn(call("task", prompt="x", role="helper"))], x=[turn(hang())])
+    door, parent = await begin(script, tmp_path)
+    work = await door.prompt(parent, (Text("go"),), ME)
+    async with asyncio.timeout(60):
+        await script.asked["x"].wait()
+    (child,) = (await door.list(SessionQuery(parent=parent))).sessions
+    assert child.mode == "full"
+    await door.set_mode(parent, now, ME)
+    assert door.live(child.id).mode == then
+    await door.set_mode(parent, "full", ME)
+    assert door.live(child.id).mode == then  # nobody gave it more
+    door.cancel(parent)
+    await work.done
+
+
+def test_what_a_session_may_not_do_its_children_may_not_do_for_it() -> None:
+    rule = Rule("r", "tool", "bash", "this tool: bash", "session", "default", session="parent")
+    child = State("child", cwd="/", agent="default", extra=together(StartedBy("parent", "t")))
+    assert not reaches(rule, child)
+    assert reaches(msgspec.structs.replace(rule, deny=True), child)

@@ -23,6 +23,13 @@ SHAPES = [
     f"-----BEGIN PRIVATE KEY-----\n     2\t{R}\n     3\t{R}-x-\n     4\t-----END PRIVATE KEY-----",
     f"-----BEGIN PRIVATE KEY-----\\n> {R}\\n> -----END PRIVATE KEY-----",
     f"https://api.telegram.org/bot123456789:{R}/getMe", f"123456789:{R[:-1]}-",
+    f"tok_deadbeef_{R}", f"http://127.0.0.1:1/#enter=link_{R}", f"link_{R}", f"MY_TOKEN='{R}'",
+    f"approve#ask_1a.1799999999.{R[:16]}.{'0123456789abcdef' * 4}", f"secret_key='{R}",
+    f"AGE-SECRET-KEY-1{R.upper()}", f"https://hooks.slack.com/services/T0/B0/{R}",
+    f"https://discord.com/api/webhooks/1234567890/{R}", f"//registry.npmjs.org/:_authToken={R}",
+    f"refresh_token={R}", f"password={R}", f"api_key='{R}",
+    *(f"{quote}{name}{quote}{sign}{quote}{R}" for quote in ('"', "'", '\\"')
+      for name in ("access_token", "password", "client_secret", "apiKey") for sign in (":", ": ")),
     "dapi0123456789abcdef0123456789abcdOP".replace("OP", "ef"),
 ]  # fmt: skip
 
@@ -31,7 +38,7 @@ SHAPES = [
 def test_a_key_is_hidden(shape: str) -> None:
     tail = "@host/x" if shape.startswith("https://me:") else ""
     said = scrub(f"it said {shape}{tail} and left")
-    assert R not in said and "OP" not in said
+    assert R not in said and R.upper() not in said and "OP" not in said and R[:16] not in said
     assert said.startswith("it said ") and said.endswith("and left")
 
 
@@ -42,6 +49,8 @@ def test_words_stay() -> None:
         "fw_upload_register_device", "npm_package_dependencies_react",
         "pypi-attestation-models-verify-2",
         "pplx-embed-context-v1-multilingual", "npm_config_registry=http://127.0.0.1:4873/",
+        '{"max_tokens": 4096, "token": "short", "password": null}', "tokens=123456789",
+        "the tokenizer=cl100k_base", "password: it is asked for", 'the "token" was not given',
         "123456789:2026-11-18T10:00:00 it ended",
     ):  # fmt: skip
         assert scrub(text) == text
@@ -54,8 +63,9 @@ def test_hostile_texts_take_no_time_out_of_proportion() -> None:
     began = "-----BEGIN RSA PRIVATE KEY-----"
     for piece in (f"{began}\n", f"{began}{'A' * 70}", "A" * 70 + "\n", "Proc-Type: ", "fw_a1",
                   "\\n", f"{began}\nProc-Type: x\n", f"{began} a-", "a-",
-                  "12345678:", "glpat-", "xai-A", "SG.",
-                  "eyJ", "eyJ-", "eyJ" + "a" * 10 + ".eyJ-", "-u=", "--user="):  # fmt: skip
+                  "12345678:", "glpat-", "xai-A", "SG.", "token", "token=", "'token':", "a.",
+                  "tok_", "link_", "eyJ", "eyJ-", "eyJ" + "a" * 10 + ".eyJ-", "-u=",
+                  "--user="):  # fmt: skip
         took = []
         for size in (20_000, 160_000):
             text = (began + piece * size)[:size]

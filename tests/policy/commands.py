@@ -547,6 +547,8 @@ ionice rm x
 taskset 1 rm x
 strace rm x
 busybox rm x
+coreutils rm x
+coreutils --coreutils-prog=rm x
 busybox sh
 flock x rm
 watch rm

@@ -100,7 +100,8 @@ def test_patterns_match_words_never_text(command: str, pattern: str, holds: bool
 @pytest.mark.parametrize(
     "command",
     ["rm x", "/bin/rm x", "./rm x", "RM x", "r''m x", "sudo rm x", "ls | xargs -n 1 rm",
-     "env -S 'rm x'", "find . -exec rm x ';'", "busybox rm x", "timeout -s KILL 5 rm x"],
+     "env -S 'rm x'", "find . -exec rm x ';'", "busybox rm x", "coreutils rm x",
+     "timeout -s KILL 5 rm x"],
 )  # fmt: skip
 def test_what_is_forbidden_is_seen_behind_programs_that_run_others(command: str) -> None:
     assert any(forbids(one, ["rm"]) for one in assess(command).parts)

@@ -400,7 +400,7 @@ async def test_what_says_what_runs_is_not_made_beside_caches(desk: Desk) -> None
 
 async def test_where_caches_hold_programs_commands_have_their_own(desk: Desk) -> None:
     """No new name is made beside such a program, and still every program finds a cache."""
-    for name in (".cache/black/x", ".cache/pre-commit/hook", ".npm/_npx/1/tool"):
+    for name in (".cache/pip/x", ".cache/pre-commit/hook", ".npm/_npx/1/tool"):
         (desk.home / name).parent.mkdir(parents=True, exist_ok=True)
         (desk.home / name).write_text("the owner's")
     told = caches.variables(STANDARD.forbidden, str(desk.home))
@@ -411,7 +411,7 @@ async def test_where_caches_hold_programs_commands_have_their_own(desk: Desk) ->
         f"export {words}\n"
         'for place in "$XDG_CACHE_HOME" "$npm_config_cache" "$GRADLE_USER_HOME"; do\n'
         'mkdir -p "$place/deep" && echo mine > "$place/deep/x" || exit 1; done\n'
-        "echo mine > ~/.cache/black/x && cat $PRE_COMMIT_HOME/hook"
+        "echo mine > ~/.cache/pip/x && cat $PRE_COMMIT_HOME/hook"
     )
     assert "the owner's" in await desk.works("sh write.sh")
     assert (desk.home / caches.OWN / "gradle/deep/x").read_text() == "mine\n"
@@ -428,7 +428,8 @@ RUN_LATER = (
     ".cache/p10k-instant-prompt-me.zsh", ".cache/gitstatus/gitstatusd", ".cache/zsh/zcompdump",
     ".cache/nvim/luac/x", ".cache/wal/colors.sh", ".cache/uv/archive-v0/x/tool.py",
     ".cache/node/corepack/yarn.js", ".cache/ms-playwright/chrome", ".cache/pnpm/dlx/tool",
-    ".cache/huggingface/modules/x.py",
+    ".cache/huggingface/modules/x.py", ".cache/black/24/cache.pickle", ".cache/pipx/1/bin/x",
+    ".cache/coursier/jvm/bin/java", ".cache/torch/hub/x.py", ".cache/gstreamer-1.0/registry.bin",
     ".local/share/pnpm/store/x", ".bun/install/cache/x", ".bashrc",
 )  # fmt: skip
 

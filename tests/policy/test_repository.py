@@ -217,3 +217,52 @@ def test_git_is_judged_by_every_folder_that_it_may_be_called_in(
     assert judged.verdict == "ask" and "configuration" in judged.reason
     assert judge("cd a && git status").verdict == "allow"
     assert judge("cd a; cd ..; cd a; cd b; git status").risk == "high"  # too many to follow
+
+
+LISTED = ("git checkout", "git status", "git add", "cp", "mkdir", "make", "cd")
+
+
+@pytest.mark.parametrize(
+    ("command", "verdict"),
+    [
+        ("git checkout evil && cd sub && git status", "ask"),
+        ("cp -r x sub; cd sub; git status", "ask"),
+        ("mkdir -p sub && cp x sub/HEAD && cd sub && git status", "ask"),
+        ("cd sub; git status > out", "ask"),
+        ("git checkout evil && git status", "allow"),
+        ("cd sub && git add . && git status", "allow"),
+        ("cd sub && make && git status", "allow"),  # which runs what it likes
+        ("cd sub && git status && cp x y", "allow"),
+    ],
+)
+def test_nothing_makes_a_folder_a_repository_before_git_looks_there(
+    tmp_path: Path, command: str, verdict: str
+) -> None:
+    """A branch may hold a bare repository, whose configuration names a program."""
+    made(tmp_path)
+    (tmp_path / "sub").mkdir()
+    rules = Rules(forbidden_paths=(), allowed_commands=LISTED, auto_approve=("write",))
+    found = AutonomyPolicy(rules).judge(
+        ToolCall("c", "bash", {"command": command}),
+        ToolSpec("bash", "", {}, "execute"), mode="supervised", cwd=str(tmp_path), roots=(),
+    )  # fmt: skip
+    assert found.verdict == verdict, found
+
+
+def test_nothing_puts_a_program_where_the_next_one_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    monkeypatch.setenv("PATH", f"{tmp_path}/.venv/bin{os.pathsep}{os.environ['PATH']}")
+    policy = AutonomyPolicy(Rules(forbidden_paths=(), allowed_commands=("cp", "ls", "echo")))
+
+    def verdict(command: str) -> str:
+        return policy.judge(
+            ToolCall("c", "bash", {"command": command}),
+            ToolSpec("bash", "", {}, "execute"), mode="supervised", cwd=str(tmp_path), roots=(),
+        ).verdict  # fmt: skip
+
+    assert verdict("cp x .venv/bin/ls; ls") == "ask"
+    assert [verdict(c) for c in ("cp x y && echo done", "ls; cp x y", "ls")] == ["allow"] * 3
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert verdict("cp x .venv/bin/ls; ls") == "allow"

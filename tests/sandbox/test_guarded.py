@@ -559,3 +559,16 @@ def test_links_of_the_home_directory_count(tmp_path: Path, monkeypatch: pytest.M
     watch.undo(str(tmp_path / "aside"))
     assert (tmp_path / "dots/nvim/init.lua").read_text() == "mine"
     assert not (tmp_path / ".config/fish").is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("CLAUDE.local.md", True), ("AGENTS.override.md", True), (".rules", True),
+        (".github/copilot-instructions.md", True), (".cline/x", True), (".pdbrc", True),
+        ("lefthook-local.yml", True), (".lefthook.toml", True), ("lefthook.yaml", True),
+        ("lefthook.md", False), ("rules", False), ("docs/agents.txt", False),
+    ],
+)  # fmt: skip
+def test_what_agents_and_hooks_go_by_is_guarded(tmp_path: Path, name: str, is_one: bool) -> None:
+    assert guarded(f"{tmp_path}/{name}", (str(tmp_path),)) is is_one

@@ -38,7 +38,7 @@ from .ports.checkpoints import ChangedFile, Checkpoint, Restored
 from .ports.commands import Command
 from .ports.config import ConfigPort
 from .seat import Outlet, Seat, Seats
-from .traits import Trait
+from .traits import StartedBy, Trait
 from .usable import usable
 from .view import Read, SessionView
 from .visitors import Visitors
@@ -47,6 +47,11 @@ if TYPE_CHECKING:
     from .work import Work
 
 MODES: tuple[Mode, ...] = ("readonly", "plan", "supervised", "full")
+
+
+def narrower(mode: Mode, above: Mode) -> Mode:
+    """The mode of a child whose parent is in this one; who only plans lets others only look."""
+    return "readonly" if above == "plan" else min(mode, above, key=MODES.index)
 
 
 class StoreHealth(msgspec.Struct, frozen=True):
@@ -405,6 +410,12 @@ class Door:
         session = await self._host.get(session_id)
         if mode != session.state.mode:
             await session.ledger.put(ev.ModeSet(mode, by))
+        for child in tuple(self._host.live.values()):  # none does more than who it works for
+            above = StartedBy.of(child.state.extra).session
+            if above == session_id and child.ledger.turn is not None:
+                allowed = narrower(child.state.mode, mode)
+                if allowed != child.state.mode:
+                    await child.ledger.put(ev.ModeSet(allowed, by))
 
     async def set_reasoning(self, session_id: str, effort: str, by: Who | None = None) -> None:
         if effort and effort not in EFFORTS:  # empty: as the agent is configured

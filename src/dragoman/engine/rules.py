@@ -18,6 +18,7 @@ from .faults import BadInput, StoreFailed, TooMany, UnknownRule
 from .ids import token
 from .ports import Clock, Judgement, Reach, Store, row_of
 from .state import State
+from .traits import StartedBy
 from .visible import on_a_line
 
 Place = tuple[str, Access]  # a canonical path, and what is done there
@@ -33,7 +34,9 @@ def reaches(rule: Rule, state: State) -> bool:
     if rule.agent != state.agent:
         return False
     if rule.lasts == "session":
-        return rule.session == state.id
+        # What a session may not do, its children may not do for it.
+        above = StartedBy.of(state.extra).session if rule.deny else ""
+        return rule.session in (state.id, above)
     return rule.lasts == "agent" or rule.project == project_of(state)
 
 

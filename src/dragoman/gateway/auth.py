@@ -124,9 +124,13 @@ class Auth(Holder):
         """Exchange a code for a token. Raises Refusal."""
         address = request.peer.rpartition(":")[0]
         async with self._pairing:
-            self.throttle.check(address)
+            # Nobody guesses the secret of a link, and nobody locks its owner out.
+            guessed = not tokens.is_link(code)
+            if guessed:
+                self.throttle.check(address)
             if not await tokens.use_code(self.shelf, code):
-                self.throttle.wrong(address)
+                if guessed:
+                    self.throttle.wrong(address)
                 raise Refusal(
                     403,
                     "bad_code",

@@ -119,6 +119,11 @@ async def new_link(shelf: Shelf, seconds: int = LINK_SECONDS) -> str:
     return secret
 
 
+def is_link(text: str) -> bool:
+    """Whether this is the secret of a link, right or wrong."""
+    return text.startswith(_LINK)
+
+
 async def _keep(shelf: Shelf, text: str, seconds: int) -> None:
     now = int(time())
     for key, raw in await shelf.pairs(CODES):
@@ -146,6 +151,6 @@ async def use_code(shelf: Shelf, text: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    if text.startswith(_LINK):
+    if is_link(text):
         return text[:64]
     return "".join(char for char in text.upper() if char.isalnum())[:64]

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from dragoman.engine.content import Text
-from dragoman.engine.events import Mode, Who
+from dragoman.engine.door import narrower
+from dragoman.engine.events import Who
 from dragoman.engine.faults import BadInput, TooMany
 from dragoman.engine.host import Host, OpenSpec
 from dragoman.engine.info import SessionInfo
@@ -57,8 +58,9 @@ class Tasks(Holder):
             raise BadInput(f"There is no role {asked.role!r}.", f"Use one of: {', '.join(roles)}.")
         if self._running.get(env.session, 0) >= _MOST:
             raise TooMany(f"{_MOST} tasks run in this session already.", "Wait for one to end.")
-        mode: Mode = env.mode if role.acts and env.mode != "plan" else "readonly"
         parent = self._host.live[env.session]
+        # As it is now: somebody may have changed it since the call began.
+        mode = narrower(env.mode if role.acts else "readonly", parent.state.mode)
         own = parent.gear.profile()
         given = Given(
             append_system_prompt=(*own.append_system_prompt, role.prompt),

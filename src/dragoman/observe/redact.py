@@ -1,6 +1,10 @@
 """Which names and values are secrets, and how they are hidden."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import re
 
 HIDDEN = "***"
 
@@ -11,6 +15,9 @@ _SECRET_WORDS = frozenset(
 )
 _PLAIN_NAMES = frozenset({"key", "idempotency_key", "public_key", "tls_key", "require_token"})
 
+_NAMED = (
+    r"token|secret|passw(?:or)?d|passphrase|(?:api|access|secret|account|private)_?key|credentials"
+)
 _PATTERNS = (
     r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{12,}",  # the usual shape of provider keys
     r"\bAIza[A-Za-z0-9_-]{20,}",
@@ -23,6 +30,13 @@ _PATTERNS = (
     r"\b(?:glpat|xai|pypi|xapp|lin_api|tvly|pplx|nvapi|fw)[-_]"
     r"(?=[A-Za-z_-]{0,80}[0-9])(?=[a-z0-9_-]{0,80}[A-Z])[A-Za-z0-9_-]{20,}",
     r"\bdapi[0-9a-f]{32}\b",
+    r"\bAGE-SECRET-KEY-1[A-Z0-9]{20,}",
+    r"(?<=hooks\.slack\.com/)[^\s\"']{20,}",
+    r"(?<=/api/webhooks/)\d+/[A-Za-z0-9_-]{20,}",
+    # Our own: tokens, links that let a browser in, links that answer a question.
+    r"\btok_[0-9a-f]{8}_[A-Za-z0-9_-]{20,}",
+    r"\blink_[A-Za-z0-9_-]{30,}",
+    r"\bask_\w{1,64}\.\d{9,12}\.[A-Za-z0-9_-]{8,64}\.[0-9a-f]{64}\b",
     r"\bya29\.[A-Za-z0-9_-]{20,}",
     r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
     r"(?<!\d)\d{8,10}:[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])",  # of a Telegram bot
@@ -44,7 +58,10 @@ _PATTERNS = (
     r"(?i)\b(?:proxy-)?authorization\\?[\"']?\s*[:=]\s*\\?[\"']?(?:\w+\s+)?[A-Za-z0-9._~+/=:-]{6,}",
     r"(?i)(?<![\w-])(?:x-[\w-]+-(?:key|token|secret)|(?:x-)?api[-_]?key|x-(?:auth|token)|(?:set-)?cookie)"
     r"[\"']?:\s*[^\s\"']{6,}",
-    r"\b[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|_PAT)=[^\s\"']+",
+    r"\b[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|_PAT)=[\"']?[^\s\"']+",
+    # A value by its name, in JSON (also inside of a string) and its kind, in a form, in an
+    # assignment: the name stays.
+    rf"(?i)(?P<name>(?:{_NAMED})(?:\\?[\"']\s*[:=]\s*\\?[\"']|=[\"']?))[^\s\"'&\\]{{6,}}",
     r"(?<![\w-])(?:-u|--user)[= ]\s*[^\s:]{1,200}+:\S+",
     # A parameter of an address, and a flag of a command line, by their names.
     r"(?i)(?<=[?&])[\w.-]*(?:key|token|secret|passw(?:or)?d|auth|code|sig(?:nature)?)=[^&#\s\"']+",
@@ -81,7 +98,11 @@ def scrub(text: str) -> str:
         import re
 
         _compiled = re.compile("|".join(f"(?:{one})" for one in _flagless(_PATTERNS)))
-    return _compiled.sub(HIDDEN, text)
+    return _compiled.sub(_hide, text)
+
+
+def _hide(match: "re.Match[str]") -> str:
+    return f"{match['name'] or ''}{HIDDEN}"
 
 
 def _flagless(patterns: tuple[str, ...]) -> list[str]:

@@ -15,7 +15,7 @@ from dragoman.holding import Holder
 from . import caches
 from .guarded import guarded
 from .paths import FORBIDDEN, Boundary, within
-from .repository import tame
+from .repository import is_top, tame
 
 if TYPE_CHECKING:
     from .commands import Assessment, ProgramRun
@@ -39,6 +39,11 @@ _COMMAND_KEYS = ("command", "cmd", "script")  # as the tool reads them
 _REMEMBERED = 256
 _SHIMS = frozenset({"shims", ".shims"})  # asdf, mise, pyenv, rbenv, nodenv, scoop
 _MANAGERS = ("asdf", "mise", "rtx", "volta", "proto", "rustup", "jenv", "pkgx", "tea", "vfox")
+# Programs that put files into folders and run nothing, so a list may well name them; and what git
+# does without that. Others, such as make, run what a folder says in any case.
+_LAYING = frozenset("cp mv ln install rsync tar gtar bsdtar unzip cpio patch dd tee git".split())
+_STAYING = frozenset("add commit fetch push tag branch notes remote rm prune gc".split())
+_BUILT_IN = frozenset("cd echo true false : test printf pwd type".split())
 _READ_HINT = "Change the mode to supervised or full to let it act."
 
 
@@ -228,15 +233,24 @@ class AutonomyPolicy:
         """The same with what only the place can tell: whose program it is, what git is told."""
         from .mentions import folders
 
+        lays = "What it writes" if found.writes else ""
         for part in found.parts:
             why = ""
             if part.plain and "/" not in part.argv[0] and _replaced(part.name, boundary):
                 why = f"{part.name} would be a program of the working directory."
+            elif lays and part.plain and _looked_for_here(part, boundary):
+                why = f"{lays} may put a program of the name {part.name} where it is looked for."
             elif part.name == "git" and part.kind == "low":
-                if not all(map(tame, folders(found, boundary.cwd, self.home))):
+                places = folders(found, boundary.cwd, self.home)
+                if not all(map(tame, places)):
                     why = "The configuration of this repository may make git run something."
+                elif lays and not all(map(is_top, places)):
+                    why = f"{lays} may make this folder a repository that has git run something."
             if why:
                 return msgspec.structs.replace(found, kind="unknown", reason=why)
+            if part.name in _LAYING and part.kind != "low":
+                idle = part.name == "git" and part.argv[1:2] and part.argv[1] in _STAYING
+                lays = lays if idle else part.name
         asks = (part.name for part in found.parts if _asks_folder(part))
         if found.kind == "low" and (name := next(asks, "")):
             why = f"{name} stands for another program, which files of this folder choose."
@@ -268,6 +282,15 @@ def _replaced(name: str, boundary: Boundary) -> bool:
             if any(os.path.lexists(os.path.join(folder, one)) for one in names):
                 return True
     return False
+
+
+def _looked_for_here(part: "ProgramRun", boundary: Boundary) -> bool:
+    """Whether a bare name is looked for in a folder that commands write."""
+    if part.name in _BUILT_IN or "/" in part.argv[0]:
+        return False
+    folders = os.environ.get("PATH", "").split(os.pathsep)
+    return any(os.path.isabs(one) and within(one, root) for one in folders
+               for root in boundary.roots)  # fmt: skip
 
 
 def _asks_folder(part: "ProgramRun") -> bool:

@@ -14,7 +14,7 @@ _FOLDERS = frozenset(
     ".vscode .idea .zed .fleet .vs .cursor .devcontainer .husky .githooks .dragoman .agents "
     ".claude .codex .gemini .direnv .windsurf .clinerules .continue .roo .kiro .vim .nvim "
     ".emacs.d .sublime .nova .lefthook .bashrc.d .zshrc.d .oh-my-zsh .helix .mise .opencode .qwen "
-    ".amazonq .augment .trae .junie .goose".split()
+    ".amazonq .augment .trae .junie .goose .kilocode .cline .factory .openhands .idx".split()
 )
 _FILES = frozenset(
     ".envrc .env-vars agents.md agents.toml dragoman.toml .mcp.json .gitmodules .gitconfig "
@@ -30,9 +30,12 @@ _FILES = frozenset(
     "hgrc-not-shared .dir-locals-2.el .lazy.lua .ycm_extra_conf.py mise.local.toml "
     ".mise.local.toml .prototools opencode.json opencode.jsonc .crush.json crush.md qwen.md "
     ".devcontainer.json .rprofile .renviron .rdata .iex.exs .ocamlinit .octaverc .erlang .gnuplot "
+    "agents.override.md agent.md claude.local.md copilot-instructions.md .rules "
+    "warp.md .gitpod.yml .pdbrc .pdbrc.py "
     ".rvmrc .rbenv-vars .autoenv_leave.zsh .gdbearlyinit .vimrc.local .local.vimrc".split()
 )
 # By the folder and its name: settings of other version managers, and of tools that shells ask.
+_HOOKS_OF_GIT = re.compile(r"\.?lefthook(-local)?\.(ya?ml|toml|jsonc?)")
 _PAIRS = frozenset(
     "repo/config.toml .jj/config.toml .sl/config .pijul/config .config/mise.toml "
     "mise/config.toml".split()
@@ -66,6 +69,8 @@ def is_guarded(name: str, folder: str = "") -> bool:
     """Whether an entry of a folder is one of these, by its name."""
     plain = name.casefold()
     if plain in _FILES or plain in _FOLDERS or plain.endswith(_ENDS):
+        return True
+    if _HOOKS_OF_GIT.fullmatch(plain):
         return True
     return f"{os.path.basename(folder)}/{name}".casefold() in _PAIRS
 

@@ -89,7 +89,7 @@ RUNNERS = frozenset(
     mpirun mpiexec orterun prterun srun salloc sbatch qsub bsub torchrun bzr brz darcs jj sl pijul
     qdbus varlinkctl systemd-socket-activate systemd-vmspawn nsjail minijail0 apptainer singularity
     ch-run buildah limactl multipass colima logrotate sysprof-cli kcov coz nsys ncu operf
-    cmd wsl wslview cygstart wscript cscript rundll32 mshta box64 box86 FEXInterpreter
+    coreutils cmd wsl wslview cygstart wscript cscript rundll32 mshta box64 box86 FEXInterpreter
     """.split()
 )
 # One program has many names: of a version, a variant, the machine that it compiles for.

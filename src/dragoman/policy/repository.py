@@ -48,6 +48,14 @@ def tame(cwd: str) -> bool:
         found = above
 
 
+def is_top(cwd: str) -> bool:
+    """Whether git takes a folder's own `.git`, so that nothing else in there can be a repository.
+
+    Elsewhere a few files with the right names make a bare one, whose configuration counts.
+    """
+    return os.path.isdir(os.path.join(cwd, ".git"))
+
+
 def _tame_at(inner: str, deep: int = 0, known: frozenset[str] = frozenset()) -> bool:
     if os.path.islink(inner) or not os.path.isdir(inner):
         return False  # its configuration lies elsewhere
