@@ -420,6 +420,9 @@ async def test_efforts_and_servers_are_checked() -> None:
     sid = (await door.open(OpenSpec(cwd="/"), ME)).id
     with pytest.raises(BadInput, match="Unknown effort"):
         await door.set_reasoning(sid, "huge")
+    with pytest.raises(BadInput, match="Unknown effort: huge"):
+        await door.open(OpenSpec(reasoning="huge"), ME)
+    assert len(door.live_infos()) == 1
     await door.set_reasoning(sid, "")
     session = host_of(door).live[sid]
     await door.equip(sid, [{"name": "s", "command": "x"}])

@@ -292,3 +292,19 @@ def test_a_full_disk_asks_for_room_not_for_rights(
         write.save(str(file), "after")
     assert told.value.hint.startswith("Make room there, ")
     assert file.read_text() == "before" and os.listdir(tmp_path) == ["config.toml"]
+
+
+def test_a_value_of_json_is_written_as_what_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    for value in ({"a": 1}, [1], []):
+        with pytest.raises(BadInput, match=r"agents\.main\.model must be a text"):
+            write.set_value(str(file), "agents.main.model", value)
+    assert not file.exists()
+    write.set_value(str(file), "agents.main.model", "demo/demo")
+    write.set_value(str(file), "acp.max_sessions", 7)
+    write.set_value(str(file), "agents.main.allow_env", ["A"])
+    kept = tomllib.loads(file.read_text())
+    assert kept["agents"]["main"] == {"model": "demo/demo", "allow_env": ["A"]}
+    assert kept["acp"] == {"max_sessions": 7}
+    write.set_value(str(file), "agents.main.model", None)  # it wrote the word "null"
+    assert "model" not in tomllib.loads(file.read_text())["agents"]["main"]

@@ -11,7 +11,7 @@ import pytest
 from tests.transports.parrot import Cage
 
 from dragoman.daemon.listening import Doorkeeper
-from dragoman.transports import unix
+from dragoman.transports import pump, unix
 from dragoman.transports.directory import prepare
 
 
@@ -244,3 +244,39 @@ async def test_who_is_interrupted_while_it_begins_to_listen_leaves_no_socket(tmp
     with pytest.raises(asyncio.CancelledError):
         await listening
     assert not path.exists()
+
+
+async def test_who_leaves_for_good_is_let_go_and_who_only_ends_its_side_is_not(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(pump, "_LOOK", 0.005)
+    looks = asyncio.Queue()
+    look = pump._has_left
+    monkeypatch.setattr(pump, "_has_left", lambda outlet: looks.put_nowait(1) or look(outlet))
+    cage = Cage(close_at_end=False)  # its answers take their time
+    listener = await unix.listen(str(tmp_path / "s.sock"), cage)
+    reader, writer = await asyncio.open_unix_connection(listener.path)
+    writer.write(b"one\n")
+    writer.write_eof()
+    assert await reader.readline() == b">one\n"
+    async with asyncio.timeout(60):
+        for _ in range(5):
+            await looks.get()
+    parrot = cage.parrots[0]
+    assert not parrot.over.is_set()
+    parrot.link.send(b"late")
+    assert await reader.readline() == b"late\n"
+    writer.close()
+    async with asyncio.timeout(60):
+        await parrot.over.wait()
+    assert parrot.losses == 1
+
+    cage.news.clear()
+    _, writer = await asyncio.open_unix_connection(listener.path)
+    writer.write(b"two\n")
+    writer.close()
+    async with asyncio.timeout(60):
+        await cage.news.wait()
+        await cage.parrots[1].over.wait()
+    assert cage.parrots[1].heard == [[b"two"]] and cage.parrots[1].losses == 1
+    await listener.close()

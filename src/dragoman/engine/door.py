@@ -31,7 +31,8 @@ from .host import Host, OpenSpec
 from .hub import S, Shape, T, Watch, readied
 from .ids import token
 from .info import Page, SessionInfo, SessionQuery, Whereabouts
-from .opening import whole_path
+from .opening import EFFORTS as EFFORTS
+from .opening import check_effort, whole_path
 from .pages import Pages
 from .ports import AgentProfile, AskRow, ModelInfo, Shelf
 from .ports.checkpoints import ChangedFile, Checkpoint, Restored
@@ -62,9 +63,6 @@ class StoreHealth(msgspec.Struct, frozen=True):
     commits: int
     stalled: str = ""
     place: str = ""
-
-
-EFFORTS = ("off", "minimum", "minimal", "low", "medium", "high", "xhigh", "max", "maximum")
 
 
 class Door:
@@ -418,8 +416,7 @@ class Door:
                     await child.ledger.put(ev.ModeSet(allowed, by))
 
     async def set_reasoning(self, session_id: str, effort: str, by: Who | None = None) -> None:
-        if effort and effort not in EFFORTS:  # empty: as the agent is configured
-            raise BadInput(f"Unknown effort: {effort}.", f"Use one of: {', '.join(EFFORTS)}.")
+        check_effort(effort)
         session = await self._host.get(session_id)
         await session.ledger.put(ev.ReasoningSet(effort, by))
 

@@ -38,7 +38,7 @@ from .ids import WallClock, token
 from .info import SessionInfo, SessionQuery, Whereabouts, each_session
 from .offers import Offers
 from .opening import OpenSpec as OpenSpec
-from .opening import check_worktree, directory, launch_dir, whole_path
+from .opening import check_effort, check_worktree, directory, launch_dir, whole_path
 from .ports import Agents, Budget, Clock, Judgement, Models, Store
 from .ports.checkpoints import Checkpoints
 from .ports.commands import Command, Commands
@@ -234,6 +234,7 @@ class Host:
         cwd = whole_path(spec.cwd, self._launch_dir, relative=not self.shared)
         if spec.check_cwd:
             cwd = directory(cwd)
+        check_effort(spec.reasoning)
         model = spec.model or profile.model
         _, model_info = self.models.resolve(model, alias)
         session_id = spec.id or str(uuid4())

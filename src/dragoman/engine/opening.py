@@ -10,6 +10,8 @@ from .events import Mode
 from .faults import BadInput
 from .traits import Trait
 
+EFFORTS = ("off", "minimum", "minimal", "low", "medium", "high", "xhigh", "max", "maximum")
+
 
 class OpenSpec(msgspec.Struct, frozen=True):
     """What a new session is to be. Everything has a default."""
@@ -21,7 +23,7 @@ class OpenSpec(msgspec.Struct, frozen=True):
     mode: Mode | None = None
     title: str = ""
     interactive: bool = True  # False: ends with its first turn
-    reasoning: str = ""
+    reasoning: str = ""  # "": as the agent is configured
     parent: str | None = None
     check_cwd: bool = True
     worktree: bool = False  # in a git worktree of its own, made from `cwd`
@@ -53,6 +55,12 @@ def whole_path(cwd: str, launch_dir: str, *, relative: bool) -> str:
             "Give the whole path: the host does not know the client's folder.",
         )
     return os.path.normpath(os.path.join(launch_dir, path))
+
+
+def check_effort(effort: str) -> None:
+    """Raise BadInput for one that there is not; an empty one is as the agent is configured."""
+    if effort and effort not in EFFORTS:
+        raise BadInput(f"Unknown effort: {effort}.", f"Use one of: {', '.join(EFFORTS)}.")
 
 
 def check_worktree(extra: Mapping[str, Any]) -> None:

@@ -56,11 +56,10 @@ class LiveConfig(Holder):
         return stop
 
     def set(self, path: str, value: object) -> None:
-        """Write a value to the file and use it at once. Raises BadInput."""
-        from dragoman.settings.write import set_key
+        """Write a value to the file and use it at once; None takes it out. Raises BadInput."""
+        from dragoman.settings.write import set_value
 
-        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        set_key(self.places.config_file, path, text)
+        set_value(self.places.config_file, path, value)
         self.reload()
 
     def unset(self, path: str) -> None:

@@ -17,12 +17,28 @@ from .redact import misplaced
 from .shape import Path
 
 
+def set_value(file: str, key: str, value: object) -> None:
+    """Write a value of JSON for a dotted key; null takes the key out. Raises BadInput."""
+    if value is None:
+        unset_key(file, key)
+        return
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, dict | list) and isinstance(_read(_find(key), text), str):
+        hint = f"See: dragoman config explain {key}"
+        raise BadInput(f"{key} must be a text, no object and no list.", hint)
+    set_key(file, key, text)
+
+
+def _read(found: shape.Key, text: str) -> Any:
+    # In a free table the value's form says its type, but a secret is a text, also one of digits.
+    kind = str if found.kind is Any and is_secret(found.path[-1]) else found.kind
+    return shape.read(kind, text)
+
+
 def set_key(file: str, key: str, text: str) -> Any:
     """Write a value, given as text, for a dotted key; returns the value. Raises BadInput."""
     found = _find(key)
-    # In a free table the value's form says its type, but a secret is a text, also one of digits.
-    kind = str if found.kind is Any and is_secret(found.path[-1]) else found.kind
-    value = shape.read(kind, text)
+    value = _read(found, text)
     if problem := shape.problem(found.kind, value):
         shown = misplaced(found, text)
         raise BadInput(f"{key} {problem} (got {shown!r}).", f"See: dragoman config explain {key}")

@@ -9,6 +9,9 @@ when it takes nothing for `stall` seconds it is cut off.
 """
 
 import asyncio
+import select
+import socket
+import sys
 from collections.abc import Callable
 from typing import Protocol
 
@@ -18,6 +21,7 @@ from dragoman.wire.link import Blob, Hearer, Opener, Peer, tell_overlong
 
 BOUND = 16 * 1024 * 1024
 STALL = 120.0
+_LOOK = 5.0  # seconds between two looks whether a client that has ended its side is there at all
 
 
 class Flushed(Protocol):
@@ -106,6 +110,21 @@ def framer_of(hearer: Hearer) -> Lines:
         counts_newline=hearer.limit_counts_newline,
         max_pending=hearer.max_pending,
     )
+
+
+def _tells_of_leaving(outlet: asyncio.WriteTransport) -> bool:
+    """Whether the system tells who has closed its socket from who has only said all it had."""
+    connection = outlet.get_extra_info("socket")
+    return sys.platform == "linux" and getattr(connection, "family", None) == socket.AF_UNIX
+
+
+def _has_left(outlet: asyncio.WriteTransport) -> bool:
+    number = outlet.get_extra_info("socket").fileno()
+    if number < 0:
+        return True
+    looked = select.poll()
+    looked.register(number, 0)  # of the end of both directions it tells unasked
+    return bool(looked.poll(0))
 
 
 class Pump(asyncio.Protocol):
@@ -226,7 +245,18 @@ class Pump(asyncio.Protocol):
         finally:
             self._hearing = False
             self._settle()
+        if not self.closed and self._outlet is not None and _tells_of_leaving(self._outlet):
+            self._later(_LOOK, self._look)
         return True  # keep the writing side: answers may be on their way
+
+    def _look(self) -> None:
+        """Let a client go that has left for good: what it waits for may be hours away."""
+        if self.closed or self._outlet is None:
+            return
+        if _has_left(self._outlet):
+            self.abort()
+        else:
+            self._later(_LOOK, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._lost:

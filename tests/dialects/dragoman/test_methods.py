@@ -144,6 +144,10 @@ async def test_host_configuration_by_what_is_asked() -> None:
         assert host.config(conn, Config(op, "a", 2)) == {"path": "a", "value": 1}
     assert done == [("a", 2), "a", "reload"]
     assert host.config(conn, Config("explain")) == {"keys": []}
+    with pytest.raises(BadInput, match="value is missing"):
+        host.config(conn, Config("set", "a"))
+    host.config(conn, Config("set", "a", None))
+    assert done[3:] == [("a", None)]
 
 
 # --- sessions ---

@@ -5,6 +5,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET
 
 from dragoman.engine.events import ACTIVE
 from dragoman.engine.faults import BadInput, Fault
@@ -130,6 +131,8 @@ def config(conn: "Caller", params: Config) -> dict[str, Any]:
     if params.op == "reload":
         live.reload()
     elif params.op == "set":
+        if params.value is UNSET:
+            raise BadInput("The value is missing.", "Give it, or take the key out with `unset`.")
         live.set(params.path, params.value)
     elif params.op == "unset":
         live.unset(params.path)

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 import msgspec
+from msgspec import UNSET
 
 from dragoman.engine.content import Image, Text
 from dragoman.engine.events import Mode
@@ -170,7 +171,7 @@ class Pair(Params, frozen=True):
 class Config(Params, frozen=True):
     op: Literal["get", "set", "unset", "explain", "reload"] = "get"
     path: str = ""
-    value: Any = None
+    value: Any = UNSET
 
 
 class Tap(Params, frozen=True):

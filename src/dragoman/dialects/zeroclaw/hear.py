@@ -147,6 +147,8 @@ class ZeroclawHearer(Conversing):
         """Its seats, by session."""
         if self._seats is None:
             self._seats = self.door.seats(self.link)
+            if self.gone:  # a request that was on its way when the client left asks for the first
+                self._seats.close()
         return self._seats
 
     async def sit(self, session_id: str, *, joins: bool = False) -> Seat[Updates]:
