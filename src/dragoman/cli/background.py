@@ -46,8 +46,9 @@ def _launch(args: Args) -> int:
             try:
                 ear.bind(address)
             except OSError as problem:
+                why = problem.strerror or problem
                 raise BadInput(
-                    f"No socket can be made in {os.path.dirname(folder)}: {problem.strerror or problem}.",
+                    f"No socket can be made in {os.path.dirname(folder)}: {why}.",
                     "Choose another folder for temporary files with TMPDIR.",
                 ) from None
             env = {**os.environ, "NOTIFY_SOCKET": address}
