@@ -1,7 +1,5 @@
 """Keys that whoever asks has in the environment, and the daemon has not."""
 
-from shlex import quote
-
 from dragoman import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +19,8 @@ def only_here(
     here = [name for name, keys in variables.items() if any(env.get(key) for key in keys)]
     if not here:
         return ""
+    from shlex import quote
+
     where = f" --config-dir {quote(config_dir)}" if config_dir else ""
     return (
         f"only this shell has a key for {', '.join(here)}, not the daemon, which was started "
