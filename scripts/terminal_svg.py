@@ -20,6 +20,7 @@ from html import escape
 
 _SGR = re.compile(r"\x1b\[([0-9;]*)m")
 _OTHER = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-_])")
+_AGAIN = re.compile(r"\r(?:\x1b\[(\d+)A)?\x1b\[J")  # so many lines up, and from there anew
 _COLOURS = {
     30: "#484f58", 31: "#ff7b72", 32: "#7ee787", 33: "#e3b341",
     34: "#79c0ff", 35: "#d2a8ff", 36: "#76e3ea", 37: "#c9d1d9",
@@ -63,11 +64,14 @@ Run = tuple[str, str, bool, bool]  # text, colour, bold, dim
 
 def lines_of(text: str, columns: int) -> list[list[Run]]:
     """The text as lines of runs in one style each; what is too long goes on in the next line."""
+    text = _AGAIN.sub(lambda m: f"\f{m[1] or 0}\f", text.replace("\f", ""))
     text = _OTHER.sub(lambda m: m[0] if _SGR.fullmatch(m[0]) else "", text)
     lines: list[list[Run]] = [[]]
     room = columns
     colour, bold, dim = _FRONT, False, False
-    for part in re.split(r"(\x1b\[[0-9;]*m|\n)", text.replace("\r\n", "\n").replace("\r", "")):
+    for part in re.split(
+        r"(\x1b\[[0-9;]*m|\n|\f\d+\f)", text.replace("\r\n", "\n").replace("\r", "")
+    ):
         if found := _SGR.fullmatch(part):
             for code in [int(one or 0) for one in found[1].split(";")]:
                 if code == 0:
@@ -78,6 +82,9 @@ def lines_of(text: str, columns: int) -> list[list[Run]]:
                     dim = True
                 else:
                     colour = _COLOURS.get(code, colour)
+        elif part.startswith("\f"):
+            lines[-1 - int(part.strip("\f")) :] = [[]]
+            room = columns
         elif part == "\n":
             lines.append([])
             room = columns

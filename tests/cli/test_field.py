@@ -1,5 +1,6 @@
 """Commands for life in the field: background, stop, self-test, upgrade-check, bug-report."""
 
+import argparse
 import errno
 import json
 import os
@@ -10,13 +11,16 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.living import WITHIN, Living
 
+from dragoman.cli import background
 from dragoman.cli.main import main
+from dragoman.engine.faults import BadInput
 
 
 @pytest.fixture
@@ -66,6 +70,27 @@ def test_a_daemon_in_the_background_is_found_where_the_environment_says(
     assert "is ready" in living.says("daemon", "--background", "--no-gateway")
     assert "has ended" in living.says("stop")
     assert sorted(path.name for path in living.work.iterdir()) == ["near"]
+
+
+def test_a_folder_where_no_socket_can_be_made_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ("x" * 120)
+    folder.mkdir()
+    monkeypatch.setattr(background, "short_folder", lambda: nullcontext(str(folder)))
+    given: Any = argparse.Namespace(
+        config_dir=str(tmp_path / "c"), ephemeral=False, no_gateway=True, native=False
+    )
+    with pytest.raises(BadInput, match=rf"No socket can be made in {tmp_path}: .*TMPDIR"):
+        background._launch(given)
+
+
+def test_a_file_that_a_prompt_names_in_vain_is_told(living: Living) -> None:
+    (living.work / "here.py").write_text("x")
+    done = living.run("run", "say @here.py and @nope.py", "--json")
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"dragoman: there is no file nope.py in {living.work};")
+    assert "here.py" not in done.stderr
 
 
 def test_what_the_daemon_says_at_its_start_is_repeated(living: Living) -> None:

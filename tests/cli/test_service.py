@@ -2,6 +2,9 @@
 
 import configparser
 import plistlib
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -94,6 +97,29 @@ def test_install_status_uninstall(home: Path, capsys: pytest.CaptureFixture[str]
     assert not unit.exists() and "disable --now dragoman.service" in notes.read_text()
     assert main.main(["service", "uninstall"]) == 0
     assert "there was none" in capsys.readouterr().out
+
+
+def test_a_unit_that_cannot_be_written_is_named_and_the_one_before_stays(home: Path) -> None:
+    systemctl(home)
+    unit = home / ".config" / "systemd" / "user" / "dragoman.service"
+    unit.parent.mkdir(parents=True)
+    unit.write_text("of before")
+    line = f"ulimit -f 0; exec {shlex.quote(sys.executable)} -m dragoman service install"
+    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"dragoman: {unit} cannot be used: File too large.")
+    assert unit.read_text() == "of before" and len(list(unit.parent.iterdir())) == 1
+
+
+def test_a_unit_that_is_a_link_stays_one(home: Path) -> None:
+    systemctl(home)
+    unit = home / ".config" / "systemd" / "user" / "dragoman.service"
+    unit.parent.mkdir(parents=True)
+    kept = home / "dotfiles.service"
+    kept.touch()
+    unit.symlink_to(kept)
+    assert main.main(["service", "install"]) == 0
+    assert unit.is_symlink() and "ExecStart=" in kept.read_text()
 
 
 def test_without_systemctl_the_file_is_written_and_the_next_step_is_said(

@@ -162,6 +162,10 @@ def test_models_tells_of_a_key_that_the_daemon_has_not(
     told = capsys.readouterr().err
     assert "only this shell has a key for google, not" in told
     assert "dragoman login google" in told and "dragoman daemon --background." in told
+    models.run(args(provider=None, config_dir="/a b"))
+    told = capsys.readouterr().err
+    assert "dragoman login google --config-dir '/a b'." in told
+    assert "stop --config-dir '/a b' && dragoman daemon --background --config-dir '/a b'." in told
     del host.answers["models"]["key_variables"]  # an earlier daemon does not say
     assert models.run(args(provider=None)) == 0
 

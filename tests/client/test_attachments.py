@@ -22,6 +22,19 @@ def test_only_files_that_are_there_are_meant_by_an_at(tmp_path: Path) -> None:
     assert "spaced" in more[1].text and 'name="a b.txt"' in more[1].text
 
 
+def test_a_file_that_is_not_there_is_told_and_other_words_are_not(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "main.py").touch()
+    (tmp_path / "dangling.txt").symlink_to("gone")
+    for said in (
+        "@src/main.py", "@src", "me@example.org", "@me/weather", "@property", "@ann: look", "@",
+        "@.", "@..", '@app.get("/x")', "@pytest.fixture", "@dangling.txt",
+    ):  # fmt: skip
+        assert attachments.missed(said, str(tmp_path)) == "", said
+    told = attachments.missed('@src/mian, @nope.py. @"a b.txt", @nope.py', str(tmp_path))
+    assert told.startswith(f"there is no file src/mian, nope.py, a b.txt in {tmp_path};")
+
+
 def test_a_picture_is_known_by_its_bytes_and_not_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "odd.txt").write_bytes(PNG)
     assert attachments.file(str(tmp_path / "odd.txt")) == Image("image/png", PNG)

@@ -119,6 +119,14 @@ def test_keys_that_the_pages_name_can_be_set(page: Path) -> None:
             shape.key(path)  # raises UnknownKey
 
 
+def test_settings_that_stand_in_a_row_can_be_set() -> None:
+    text = (ROOT / "docs/models.md").read_text().partition("Settings of a provider: ")[2]
+    names = re.findall(r"`(\w+)`", text.partition(".")[0])
+    assert len(names) > 5
+    for name in names:
+        shape.key(("providers", "mine", name))  # raises UnknownKey
+
+
 FOLDERS = ("docs", "packaging", "examples", "src", ".github")
 
 

@@ -56,6 +56,20 @@ def test_a_terminal_is_drawn(tmp_path: Path) -> None:
     assert 'fill="#ff7b72" font-weight="600"' in picture
 
 
+def test_what_is_drawn_anew_is_drawn_once(tmp_path: Path) -> None:
+    """An answer is written as it streams, and again as Markdown when it is whole."""
+    output = tmp_path / "a.svg"
+    program = tmp_path / "p.py"
+    said = r"`a\r\x1b[J*one*\ntwo `" + "y" * 25 + r"`\n\r\x1b[3A\x1b[Jone\ntwo\n"
+    program.write_text(f'print("{said}end")')
+    words = ("--output", str(output), "--columns", "20", "--", sys.executable, str(program))
+    done = run("scripts/terminal_svg.py", *words)
+    assert done.returncode == 0, done.stderr
+    tree = ElementTree.parse(output)
+    rows = ["".join(row.itertext()) for row in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert rows[-3:] == ["one", "two", "end"] and "yyy" not in "".join(rows)
+
+
 def test_a_run_that_fails_makes_no_picture(tmp_path: Path) -> None:
     output = tmp_path / "a.svg"
     words = ("scripts/terminal_svg.py", "--output", str(output), "--")

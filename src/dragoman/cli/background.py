@@ -9,6 +9,7 @@ from typing import Any
 from dragoman import kernel
 from dragoman.client.launch import launch, log_path, said_before, unsaid, words_since
 from dragoman.client.problems import NotRunning
+from dragoman.engine.faults import BadInput
 from dragoman.leaving import leaving_in_order, undisturbed
 
 from . import reach, say
@@ -42,7 +43,14 @@ def _launch(args: Args) -> int:
     with leaving_in_order(), short_folder() as folder:
         address = os.path.join(folder, "ready")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
-            ear.bind(address)
+            try:
+                ear.bind(address)
+            except OSError as problem:
+                why = problem.strerror or problem
+                raise BadInput(
+                    f"No socket can be made in {os.path.dirname(folder)}: {why}.",
+                    "Choose another folder for temporary files with TMPDIR.",
+                ) from None
             env = {**os.environ, "NOTIFY_SOCKET": address}
             process, ready = _begun(args, flags, env, ear)
     if not ready:

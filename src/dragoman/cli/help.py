@@ -29,7 +29,7 @@ def overview(commands: "Sequence[Command]") -> str:
         f"  {'-h, --help':<{width}}this text; `dragoman COMMAND --help` for one command",
         f"  {'-V, --version':<{width}}the version",
         "",
-        f'Example: dragoman run "what is dragoman"',
+        'Example: dragoman run "what is dragoman"',
     ]
     return "\n".join(lines)
 

@@ -43,6 +43,20 @@ def short_folder() -> "TemporaryDirectory[str]":
     return TemporaryDirectory(prefix="dragoman-", dir=top, ignore_cleanup_errors=True)
 
 
+def write_whole(path: str, data: bytes, mode: int = 0o666) -> None:
+    """Write a file so that it is there as a whole, or as it was. Raises OSError with its name."""
+    real = os.path.realpath(path)
+    beside = f"{real}.new"
+    try:
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+            file.write(data)
+        os.replace(beside, real)
+    except OSError as problem:
+        if os.path.lexists(beside):
+            os.unlink(beside)
+        raise OSError(problem.errno, problem.strerror, path) from None
+
+
 def warn(config_dir: str | None = None) -> "Loaded":
     """Read the configuration and say what is strange in it. Raises BadSettings."""
     from dragoman.settings.load import load

@@ -11,6 +11,7 @@ from dragoman.engine.faults import BadInput
 
 LARGEST_TEXT = 256 * 1024
 LARGEST_IMAGE = 10 * 1024 * 1024
+_ENDING = re.compile(r"[^/.]\.\w{1,5}$")
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]+))')
 
 
@@ -54,6 +55,23 @@ def mentions(text: str, folder: str) -> list[tuple[str, str]]:
                 found.setdefault(name, path)
                 break
     return list(found.items())
+
+
+def missed(text: str, folder: str) -> str:
+    """What to say of names with `@` that are meant as files and lead to nothing; else nothing.
+
+    Many other words begin so (`@me/weather`, `@property`): a name is meant as a file when it ends
+    like one, or begins with a folder that is there.
+    """
+    gone = []
+    for match in _MENTION.finditer(text):
+        said = match[1] or match[2].rstrip(".,;:!?)]")
+        path = os.path.join(folder, os.path.expanduser(said))
+        within = os.path.dirname(said) and os.path.isdir(os.path.dirname(path))
+        if said and (within or _ENDING.search(said)) and not os.path.lexists(path):
+            gone.append(said)
+    names = ", ".join(dict.fromkeys(gone))
+    return f"there is no file {names} in {folder}; the agent gets the name alone" if gone else ""
 
 
 def prompt(text: str, folder: str, *more: Text | Image) -> tuple[Text | Image, ...]:

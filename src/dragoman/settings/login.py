@@ -4,6 +4,7 @@ The file says who was chosen, and holds the key only where there is no keyring. 
 data, which no tool and no command may read.
 """
 
+import errno
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from .places import Places
 
 _WITHIN = 10.0
 _SERVICE = "dragoman"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Login(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,7 +72,7 @@ def keep(where: Places, provider: str, key: str) -> Login:
     except OSError as problem:
         raise BadInput(
             f"The key could not be kept in {path}: {problem.strerror}.",
-            "Is the folder yours to write?",
+            "Make room there." if problem.errno in _FULL else "Is the folder yours to write?",
         ) from None
     return login
 

@@ -61,7 +61,7 @@ class ScreenLink:
             return ""
         self._looked_for_keys = True
         host = await self.ready()
-        return only_here(await host.key_variables(), os.environ)
+        return only_here(await host.key_variables(), os.environ, self._config_dir)
 
     def want(self) -> None:
         """Somebody has work for a daemon: one that was stopped is started again."""

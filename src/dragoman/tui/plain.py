@@ -157,6 +157,8 @@ class PlainScreen:
         else:
             await check(text, _OWN, self.desk)
             if not (self.desk.story.turn and await self.desk.steer(text)):
+                if missed := attachments.missed(text, self.desk.cwd):
+                    self._say(f"note: {safe(missed)}")
                 await self.desk.send(attachments.prompt(text, self.desk.cwd))
         return True
 

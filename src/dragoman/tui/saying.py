@@ -47,6 +47,8 @@ async def send(app: "Terminal", text: str, queued: bool) -> None:
     along = app.writing.take_bag()  # at once: what is added from now on goes with the next prompt
     try:
         content = attachments.prompt(text, desk.cwd, *(block for _, block in along))
+        if missed := attachments.missed(text, desk.cwd):
+            app.say(missed, "warning")
         simple = len(content) == 1 and not text.startswith("/")
         if desk.story.turn and not queued and simple and await desk.steer(text):
             app.notice("told; the agent hears it at its next step")

@@ -49,7 +49,9 @@ def commands() -> tuple[Command, ...]:
                     example="dragoman config schema > dragoman.schema.json",
                 ),
                 Command(
-                    "path", "where config.toml and the data are", example="dragoman config path"
+                    "path",
+                    "where config.toml is; with --json the data, too",
+                    example="dragoman config path",
                 ),
             ),
         ),

@@ -205,8 +205,11 @@ def main(args: Args) -> int:
     if given.strip():
         more.append(attachments.context("standard input", given))
     rule = args.approve or ("ask" if at_terminal else "nobody")
+    folder = os.path.expanduser(args.cwd or os.getcwd())
+    if args.prompt and (missed := attachments.missed(prompt, folder)):
+        print(f"dragoman: {visible(missed)}", file=sys.stderr)
     wish = Wish(
-        attachments.prompt(prompt, os.path.expanduser(args.cwd or os.getcwd()), *more),
+        attachments.prompt(prompt, folder, *more),
         args.config_dir,
         agent=args.agent or "",
         cwd=args.cwd or "",

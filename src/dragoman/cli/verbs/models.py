@@ -20,7 +20,7 @@ def run(args: Args) -> int:
     say.table(headers, rows, spare=("can", "output", "$ in", "$ out", "context"), empty=empty)
     if lacking := found.get("without_key"):
         say.err(say.style(f"without a key: {', '.join(lacking)}", "dim", stream=sys.stderr))
-    if told := only_here(found.get("key_variables", {}), os.environ):
+    if told := only_here(found.get("key_variables", {}), os.environ, args.config_dir):
         say.warn(f"{told}.")
     return 0
 

@@ -8,7 +8,7 @@ from dragoman.settings.places import deciding
 
 from .. import say, units
 from ..parse import Args
-from ..places import find, next_line
+from ..places import find, next_line, write_whole
 
 _SECONDS = 30
 
@@ -44,8 +44,7 @@ def _install(args: Args, path: str, mac: bool) -> int:
     else:
         text = units.unit(words, where.config_dir, env).encode()
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
-        file.write(text)
+    write_whole(path, text)
     if mac:
         steps = [["launchctl", "unload", path], ["launchctl", "load", "-w", path]]
     else:
