@@ -12,6 +12,7 @@ from dragoman.engine import events as ev
 from dragoman.engine.events import Who
 from dragoman.engine.faults import Fault, StaleEpoch, StoreFailed, WrongState
 from dragoman.engine.ports import Batch, Entry
+from dragoman.fleet import words
 from dragoman.providers.scripted import Call, Hang, Say, Scripted, Turn
 from dragoman.testing.host import EchoTool
 
@@ -251,6 +252,49 @@ async def test_a_session_that_cannot_be_read_keeps_no_other_from_being_followed(
     await a.store.append(Batch(odd, ledger.epoch, [entry], ledger.state.info()))
     await (await a.say(plain, "go", by=ANN)).done
     await until(lambda: "TurnEnded" in seen.kinds)
+
+
+async def test_a_turn_whose_end_cannot_be_read_keeps_no_other_waiting(fleet: Fleet) -> None:
+    hang = Turn((Hang(),))
+    a, b = await fleet.join("a", script(hang)), await fleet.join("b", Scripted([]))
+    odd = await a.open()
+    lost = await b.say(odd, "go", by=BOB)
+    await asyncio.wait_for(asyncio.shield(lost.started), 60)
+    other = await b.say(odd, "go", by=BOB)
+    state = await a.host.rebuild(odd)
+    ledger = a.host.live[odd].ledger
+    body = b'{"type":"turn_ended","turn":"%s","outcome":"dreamt"}' % lost.turn.encode()
+    entry = Entry(state.seq + 1, 1, "turn_ended", body)
+    await a.store.append(Batch(odd, ledger.epoch, [entry], ledger.state.info()))
+    with pytest.raises(StoreFailed, match=f"turn {lost.turn} cannot be read"):
+        await asyncio.wait_for(lost.done, 60)
+    assert not other.done.done()  # it was about another turn
+    c = await fleet.join("c", script())
+    plain = await c.open()
+    assert (await asyncio.wait_for((await b.say(plain, "go", by=BOB)).done, 60)).outcome
+
+
+async def test_an_answer_that_cannot_be_read_keeps_no_other_waiting(
+    fleet: Fleet, monkeypatch: Any
+) -> None:
+    a, b = await fleet.join("a", script()), await fleet.join("b", Scripted([]))
+    odd, plain = await a.open(), await a.open()
+    for session in (odd, plain):
+        await b.door.load(session)
+    encode = words.encode
+
+    def newer(value: Any) -> bytes:
+        if isinstance(value, words.Result) and "odd" in done:
+            done.clear()
+            return b'{"seq":"many"}'
+        return encode(value)
+
+    done = {"odd"}
+    monkeypatch.setattr(words, "encode", newer)
+    with pytest.raises(StoreFailed, match="its answer cannot be read here"):
+        await asyncio.wait_for(b.door.rename(odd, "Blue", BOB), 60)
+    await asyncio.wait_for(b.door.rename(plain, "Blue", BOB), 60)
+    assert (await b.door.info(odd)).title == "Blue"
 
 
 async def test_a_command_that_nobody_knows_keeps_no_other_waiting(fleet: Fleet) -> None:

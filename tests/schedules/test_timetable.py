@@ -9,6 +9,7 @@ import pytest
 from tests.dialects.zeroclaw.test_terminal import Gate
 
 from dragoman.engine.faults import BadInput, StoreFailed, UnknownAgent, UnknownSession
+from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports.schedules import Job, When
 from dragoman.schedules import timetable as module
 from dragoman.schedules.timetable import Timetable
@@ -407,3 +408,97 @@ async def test_a_daemon_whose_store_is_away_at_its_start_loads_its_schedules_lat
         task.cancel()
     await asyncio.gather(*daemon._tasks, return_exceptions=True)
     await host_of(door).stop(0.0)
+
+
+class Slow(MemoryStore):
+    """A store that takes its time; what is put is stored in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.going = asyncio.Event()
+        self.going.set()
+        self.waiting = 0
+        self.came = asyncio.Event()
+
+    async def put(self, space, key, value):
+        self.waiting += 1
+        self.came.set()
+        await self.going.wait()
+        await super().put(space, key, value)
+
+    async def held(self, count):
+        async with asyncio.timeout(60):
+            while self.waiting < count:
+                self.came.clear()
+                await self.came.wait()
+
+
+async def edited(table, job_id, **edit):
+    """As dialects do it."""
+    return await table.change(msgspec.structs.replace(table.get(job_id), **edit))
+
+
+def stored(store, job_id):
+    return msgspec.json.decode(store._pairs[module.JOBS][job_id], type=Job)
+
+
+async def test_changes_at_the_same_time_keep_each_other():
+    store = Slow()
+    table = Timetable(door_of(store=store))
+    made = await table.add(job())
+    store.going.clear()
+    edits = ({"enabled": False}, {"name": "blue"}, {"prompt": "do"})
+    changing = [asyncio.ensure_future(edited(table, made.id, **edit)) for edit in edits]
+    await store.held(4)
+    store.going.set()
+    await asyncio.gather(*changing)
+    for found in (table.get(made.id), stored(store, made.id)):
+        assert (found.enabled, found.name, found.prompt) == (False, "blue", "do")
+
+
+async def test_one_that_is_disabled_while_its_run_is_noted_stays_so():
+    store = Slow()
+    table = Timetable(door_of(store=store))
+    made = await table.add(job())
+    store.going.clear()
+    running = asyncio.ensure_future(table.trigger(made.id))
+    await store.held(2)
+    off = asyncio.ensure_future(edited(table, made.id, enabled=False))
+    await store.held(3)
+    store.going.set()
+    await asyncio.gather(running, off)
+    for found in (table.get(made.id), stored(store, made.id)):
+        assert not found.enabled and found.last_status == "ok"
+
+
+async def test_a_change_that_was_not_stored_is_none():
+    store = Slow()
+    table = Timetable(door_of(store=store))
+    made = await table.add(job())
+    full = StoreFailed("The disk is full: nothing was saved.")
+
+    async def refused(space, key, value):
+        raise full
+
+    put, store.put = store.put, refused
+    with pytest.raises(StoreFailed):
+        await table.change(msgspec.structs.replace(made, enabled=False))
+    with pytest.raises(StoreFailed):
+        await table.add(job(name="other"))
+    assert [*table.list()] == [made]
+    store.put = put
+    await table.remove(made.id)
+    with pytest.raises(BadInput):
+        await table.change(made)
+
+
+async def test_one_that_is_removed_while_it_is_changed_is_gone():
+    store = Slow()
+    door = door_of(store=store)
+    table = Timetable(door)
+    session = (await door.open(OpenSpec(cwd="/"))).id
+    made = await table.add(job(session=session))
+    changing = asyncio.ensure_future(edited(table, made.id, enabled=False))
+    await table.remove(made.id)
+    await asyncio.gather(changing, return_exceptions=True)
+    assert not table.list() and made.id not in store._pairs.get(module.JOBS, {})

@@ -3,6 +3,8 @@
 import errno
 import os
 import stat
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -308,3 +310,60 @@ def test_a_value_of_json_is_written_as_what_it_is(tmp_path: Path) -> None:
     assert kept["acp"] == {"max_sessions": 7}
     write.set_value(str(file), "agents.main.model", None)  # it wrote the word "null"
     assert "model" not in tomllib.loads(file.read_text())["agents"]["main"]
+
+
+def test_what_several_processes_set_at_once_is_all_there(tmp_path: Path) -> None:
+    file = tmp_path / "config" / "config.toml"
+    values = {
+        "limits.max_clients": "100",
+        "limits.max_sessions": "200",
+        "memory.max_entries": "500",
+        "log.level": "debug",
+    }
+    program = (
+        "import sys; from dragoman.settings.write import set_key; sys.stdin.readline();"
+        " set_key(*sys.argv[1:])"
+    )
+    setting = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(file), key, value], stdin=subprocess.PIPE
+        )
+        for key, value in values.items()
+    ]
+    for one in setting:  # all have started by now, or soon
+        assert one.stdin is not None
+        one.stdin.write(b"\n")
+        one.stdin.close()
+    assert [one.wait(60) for one in setting] == [0, 0, 0, 0]
+    found = tomllib.loads(file.read_text())
+    assert {f"{table}.{key}": str(v) for table, of in found.items() for key, v in of.items()} == (
+        values
+    )
+
+
+def test_a_process_that_never_ends_its_change_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = str(tmp_path / "config.toml")
+    monkeypatch.setattr(write, "_PATIENCE", 0.05)
+    with write.changing(file):
+        for change in (
+            lambda: write.set_key(file, "log.level", "debug"),
+            lambda: write.unset_key(file, "log.level"),
+            lambda: write.put_table(file, ("log",), {"level": "debug"}),
+        ):
+            with pytest.raises(BadInput, match="Another process has been changing"):
+                change()
+    write.set_key(file, "log.level", "debug")
+
+
+def test_where_nothing_can_be_locked_it_is_written_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(fd: int, how: int) -> None:
+        raise OSError(errno.EBADF, "Bad file descriptor")  # as some network file systems do
+
+    monkeypatch.setattr("fcntl.flock", refused)
+    file = tmp_path / "config.toml"
+    write.set_key(str(file), "log.level", "debug")
+    assert "debug" in file.read_text()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.engine.faults import BadInput, Fault, InUse, UnknownSession
+from dragoman.engine.faults import BadInput, Fault, InUse, StoreFailed, UnknownSession
 from dragoman.engine.info import Whereabouts
 from dragoman.engine.ports import Entry
 from dragoman.engine.ports.rows import NodeRow as NodeRow
@@ -271,7 +271,7 @@ class Desk:
     async def results(self, ids: Sequence[str]) -> dict[str, Result | None]:
         """What came of commands; None: it went with its session."""
         rows = await self.store.fetch(DONE, [*ids])
-        return {row["id"]: words.result_of(row["result"]) if row["there"] else None for row in rows}
+        return {row["id"]: _result(row["result"]) if row["there"] else None for row in rows}
 
     async def tidy(self, seconds: float) -> None:
         """Remove what was done long ago."""
@@ -306,6 +306,14 @@ def _node(row: Any) -> NodeRow:
         row["name"], row["owner"], row["alive"], row["draining"], [*row["labels"]], row["schema"],
         row["protocol"], row["version"], row["silent"], row["seen_ms"], row["sessions"], facts,
     )  # fmt: skip
+
+
+def _result(data: bytes | None) -> Result:
+    try:
+        return words.result_of(data)
+    except msgspec.DecodeError:  # it keeps no other waiting
+        text = "The session's node has done it; its answer cannot be read here."
+        return told(StoreFailed(text, "Update Dragoman here: that node is newer."))
 
 
 def _waiting(row: Any) -> str:

@@ -71,32 +71,39 @@ class LiveConfig(Holder):
     def add_entry(self, table: str, key: str) -> None:
         from dragoman.settings.entries import with_entry
 
-        self._rewrite(with_entry(self.places.config_file, table, key))
+        self._rewrite(lambda file: with_entry(file, table, key))
 
     def remove_entry(self, table: str, key: str) -> None:
         from dragoman.settings.entries import without_entry
 
-        self._rewrite(without_entry(self.places.config_file, table, key))
+        self._rewrite(lambda file: without_entry(file, table, key))
 
     def rename_entry(self, table: str, old: str, new: str) -> list[str]:
         from dragoman.settings.entries import renamed
 
-        text, notes = renamed(self.places.config_file, table, old, new)
-        self._rewrite(text)
+        notes: list[str] = []
+
+        def changed(file: str) -> str:
+            text, notes[:] = renamed(file, table, old, new)
+            return text
+
+        self._rewrite(changed)
         return notes
 
-    def _rewrite(self, text: str) -> None:
+    def _rewrite(self, changed: Callable[[str], str]) -> None:
         """Use another text of the file; one that is refused leaves the file as it was."""
         from dragoman.settings.load import read_text
-        from dragoman.settings.write import save
+        from dragoman.settings.write import changing, save
 
-        before = read_text(self.places.config_file)
-        save(self.places.config_file, text)
-        try:
-            self.reload()
-        except Fault:
-            save(self.places.config_file, before)
-            raise
+        file = self.places.config_file
+        with changing(file):
+            before = read_text(file)
+            save(file, changed(file))
+            try:
+                self.reload()
+            except Fault:
+                save(file, before)
+                raise
 
     def reload(self) -> list[tuple[str, Any, Any]]:
         """Read the file again; a bad one leaves everything as it was. Raises BadSettings."""

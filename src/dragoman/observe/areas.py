@@ -1,9 +1,9 @@
 """The parts of the program that have a log of their own, for whoever names one in the settings."""
 
 AREAS = (
-    "apps", "audit", "command", "daemon", "descendants", "dialect.zeroclaw", "fleet", "gateway",
-    "gateway.callbacks", "gateway.push", "hooks", "host", "hosted", "mcp", "memory", "protocol",
-    "schedules", "scratch", "store", "telemetry",
+    "apps", "audit", "checkpoints", "command", "daemon", "descendants", "dialect.zeroclaw", "fleet",
+    "gateway", "gateway.callbacks", "gateway.push", "hooks", "host", "hosted", "mcp", "memory",
+    "protocol", "schedules", "scratch", "store", "telemetry",
 )  # fmt: skip
 _DIALECTS = "dialect."  # those of other packages have logs, too
 

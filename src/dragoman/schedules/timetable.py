@@ -82,6 +82,7 @@ class Timetable:
         self._broke: dict[str, int] = {}  # what could not even be written down, and until when
         self._changed = asyncio.Event()
         self._writes = 0  # of ours: what was read before the last one is old
+        self._storing = 0  # jobs on their way to the shelf: what is read now is old as well
         self._places = asyncio.Semaphore(AT_ONCE)
 
     # --- ports.schedules.Schedules ---
@@ -130,8 +131,17 @@ class Timetable:
         return await self._set(await self._checked(made))
 
     async def change(self, job: Job) -> Job:
-        self.get(job.id)
-        return await self._set(await self._checked(job))
+        """Change what is another in `job` than it is now, when this is called.
+
+        Runs and others change it while this is checked and stored, and all of it holds.
+        """
+        base = self.get(job.id)
+        checked = await self._checked(job)
+        found = ((name, getattr(checked, name)) for name in job.__struct_fields__)
+        changes = {name: value for name, value in found if value != getattr(base, name)}
+        changed = msgspec.structs.replace(self.get(job.id), **changes)
+        following = upcoming(changed.when, self._door.now_ms())
+        return await self._set(msgspec.structs.replace(changed, next_run=following))
 
     async def remove(self, job_id: str) -> Job:
         job = self.get(job_id)
@@ -248,7 +258,7 @@ class Timetable:
             found = dict(await self._door.shelf.pairs(JOBS))
         except StoreFailed:
             return  # it is waited for elsewhere
-        if writes != self._writes:
+        if self._storing or writes != self._writes:
             return
         for key in [*self._jobs]:
             if key not in found and key not in self._running:
@@ -424,9 +434,21 @@ class Timetable:
         return msgspec.structs.replace(job, cwd=cwd, name=job.name[:200], next_run=following)
 
     async def _set(self, job: Job) -> Job:
-        await self._door.shelf.put(JOBS, job.id, msgspec.json.encode(job))
-        self._writes += 1
+        """Use it at once, so that what is stored next is made from it, and store it."""
+        former = self._jobs.get(job.id)
         self._jobs[job.id] = job
+        self._storing += 1
+        try:
+            await self._door.shelf.put(JOBS, job.id, msgspec.json.encode(job))
+        except Fault:
+            if self._jobs.get(job.id) is job:
+                self._jobs.pop(job.id)
+                if former is not None:
+                    self._jobs[job.id] = former
+            raise
+        finally:
+            self._storing -= 1
+            self._writes += 1
         self._changed.set()
         return job
 

@@ -5,7 +5,9 @@ import errno
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from time import monotonic, sleep
 from typing import Any
 
 from dragoman.engine.faults import BadInput
@@ -15,6 +17,43 @@ from . import shape, toml
 from .load import BadSettings, read_text
 from .redact import misplaced
 from .shape import Path
+
+_PATIENCE = 5.0  # seconds for whoever changes the file at the same time
+
+
+@contextmanager
+def changing(file: str) -> Iterator[None]:
+    """Read the file and write it while no other process of ours does: its change would be lost.
+
+    Where nothing can be locked (some network file systems), the last one counts. Raises BadInput.
+    """
+    with ExitStack() as held:
+        try:
+            import fcntl
+
+            folder = os.path.dirname(os.path.realpath(file))
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            held.callback(os.close, fd)
+            until = monotonic() + _PATIENCE
+            while not _locked(fcntl.flock, fd, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                if monotonic() > until:
+                    raise BadInput(
+                        f"Another process has been changing {file} for {_PATIENCE:g} seconds.",
+                        "Let it finish, or end it, then try again.",
+                    )
+                sleep(0.01)  # nothing tells when it has done so
+        except (ImportError, OSError):
+            pass  # no such locks here, or no such folder, which is told when it is written
+        yield
+
+
+def _locked(lock: Callable[[int, int], None], fd: int, how: int) -> bool:
+    try:
+        lock(fd, how)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def set_value(file: str, key: str, value: object) -> None:
@@ -42,29 +81,32 @@ def set_key(file: str, key: str, text: str) -> Any:
     if problem := shape.problem(found.kind, value):
         shown = misplaced(found, text)
         raise BadInput(f"{key} {problem} (got {shown!r}).", f"See: dragoman config explain {key}")
-    save(file, put(read_valid(file), found.path, value))
+    with changing(file):
+        save(file, put(read_valid(file), found.path, value))
     return value
 
 
 def put_table(file: str, path: Path, values: Mapping[str, Any]) -> None:
     """Write several keys of one table at once. Raises BadInput."""
-    text = read_valid(file)
-    for name, value in values.items():
-        at = (*path, name)
-        if problem := shape.problem(shape.key(at).kind, value):
-            raise BadInput(f"{shape.join(at)} {problem}.")
-        text = put(text, at, value)
-    save(file, text)
+    with changing(file):
+        text = read_valid(file)
+        for name, value in values.items():
+            at = (*path, name)
+            if problem := shape.problem(shape.key(at).kind, value):
+                raise BadInput(f"{shape.join(at)} {problem}.")
+            text = put(text, at, value)
+        save(file, text)
 
 
 def unset_key(file: str, key: str) -> bool:
     """Take a key or a whole table out; False when it was not there. Raises BadInput."""
     path = split_key(key)
-    before = read_valid(file)
-    after = remove(before, path)
-    if after == before:
-        return False
-    save(file, after)
+    with changing(file):
+        before = read_valid(file)
+        after = remove(before, path)
+        if after == before:
+            return False
+        save(file, after)
     return True
 
 
