@@ -40,6 +40,8 @@ _STEERING = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u2028-\u202e\u2066-\u206f\ufff0-\ufffb"
     "\ud800-\udfff\U000e0001]"
 )
+# What a program writes to colour its output, or to move about on a terminal that it takes it for.
+_SEQUENCE = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])"
 _WIDE = r" {64,}|(?: *\t){16,} *"
 _EMPTY = r"\n(?:[ \t]*\n){12,}"
 
@@ -71,6 +73,14 @@ def harmless(text: str) -> str:
     if text.isprintable():
         return text
     return re.sub(_STEERING, "\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def unpainted(text: str) -> str:
+    """Output without its colours, titles and cursors; of what overwrites a line, the last."""
+    if text.isprintable():
+        return text
+    lines = re.sub(_SEQUENCE, "", text.replace("\r\n", "\n")).split("\n")
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
 
 
 def on_a_line(text: str) -> str:
