@@ -193,6 +193,9 @@ class Example(acp.Agent):
         await self.cancelled.wait()
         return "cancelled"
 
+    async def do_stop(self, session: str, rest: str) -> str:
+        return rest.strip()
+
     async def do_deaf(self, session: str, rest: str) -> None:
         await self.say(session, "deaf")
         await asyncio.Event().wait()

@@ -171,6 +171,15 @@ async def test_cancelling_a_question(hosts, tmp_path: Path) -> None:
     assert one.tape.of(ev.CallEnded)[-1].outcome == "cancelled"
 
 
+async def test_an_answer_that_is_not_whole_says_so(hosts, tmp_path: Path) -> None:
+    one = await talk(await hosts(), tmp_path)
+    for stop, kept in (("refusal", "refusal"), ("max_tokens", "length"), ("end_turn", "end_turn")):
+        done = await one.say(f"stop {stop}")
+        assert (done.outcome, done.stop) == ("completed", kept)
+    told = [note.title for note in one.tape.of(ev.Noted)]
+    assert told == ["The model refused to answer.", "The answer is cut."]
+
+
 async def test_a_death_is_told_and_the_next_prompt_takes_the_conversation_up(
     hosts, tmp_path: Path
 ) -> None:

@@ -68,12 +68,12 @@ async def test_printing_what_of_the_stream_was_lost(
 
 
 async def test_line_ends_of_two_characters_are_line_ends(capsys: Out) -> None:
-    """Also where they are cut in the middle; a carriage return alone still steers nothing."""
+    """Also where they are cut in the middle; after one alone comes what overwrites the line."""
     screen = Screen()
     parts = ("one\r\ntwo\r", "\nthr", "ee\r\nfo\rur\r", "\n", "last\r")
     screen.speak(told(*(ev.Progress("t", "c", part) for part in parts)))
     screen.speak(told(ev.CallEnded("t", "c", "bash", "done")))
-    rows = ["  one", "  two", "  three", "  fo<U+FFFD>ur", "  last"]
+    rows = ["  one", "  two", "  three", "  ur", "  last"]
     assert capsys.readouterr().err.splitlines() == rows
     screen.speak(told(ev.CallEnded("t", "d", "read", "done", (Text("a\r\nb\r\n"),))))
     assert capsys.readouterr().err.splitlines() == ["  a", "  b"]
@@ -81,6 +81,17 @@ async def test_line_ends_of_two_characters_are_line_ends(capsys: Out) -> None:
     screen.speak(told(ev.Spoke("t", 1, (Text("x\r\ny\r\nz\rz"),), "end_turn")))
     screen.end()
     assert capsys.readouterr().out == "x\ny\nz\ufffdz\n"
+
+
+async def test_output_is_shown_without_its_colours_and_steers_nothing(capsys: Out) -> None:
+    screen = Screen()
+    painted = "\x1b[31mred\x1b[0m\n10%\r\x1b[K20%\n\x1b]0;title\x07plain\n\x1b7\x9b2J\x08odd\n"
+    screen.speak(told(ev.Progress("t", "c", painted)))
+    screen.speak(told(ev.CallEnded("t", "c", "bash", "done")))
+    rows = ["  red", "  20%", "  plain", "  <U+FFFD>7<U+FFFD>2J<U+FFFD>odd"]
+    assert capsys.readouterr().err.splitlines() == rows
+    screen.speak(told(ev.CallEnded("t", "d", "other", "done", (Text("\x1b[1mbold\x1b[m"),))))
+    assert capsys.readouterr().err.splitlines() == ["  bold"]
 
 
 async def test_printing_bounds_what_a_command_says(capsys: Out) -> None:

@@ -172,6 +172,24 @@ async def test_desk_says_why_a_session_is_not_followed_any_more() -> None:
     desk.leave()
 
 
+async def test_desk_says_that_a_mistake_of_ours_ended_the_following() -> None:
+    class Broken(Link):
+        async def follow(self, id: str, since: int, take: Any, begin: Any) -> None:
+            raise KeyError("oops")
+
+    told: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda loop, context: told.append(context))
+    drawn = asyncio.Event()
+    desk: Any = ShownSession(Broken(Host([])), WISH, drawn.set)  # type: ignore[arg-type]
+    await desk.open("s1")
+    await asyncio.wait_for(drawn.wait(), 60)
+    last = desk.story.pieces[-1]
+    assert (last.kind, last.name) == ("note", "error") and "KeyError: 'oops'" in last.text
+    assert isinstance(told[0]["exception"], KeyError)
+    desk.leave()
+
+
 async def test_desk_finds_a_session_by_its_beginning() -> None:
     desk: Any = ShownSession(Link(Host([])), WISH, lambda: None)
     assert await desk.find("abc") == "abc1"

@@ -31,3 +31,11 @@ def test_no_word_is_missing(
         spoke = ev.Spoke("t", 1, (Text("one two"),), "end_turn")
         screen.take(ev.Event("s", 1, spoke, 1, 1))
         assert capsys.readouterr().out == shown
+
+
+def test_output_is_read_without_its_colours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screen = PlainScreen(Wish(str(tmp_path)))
+    screen.take(ev.Event("s", 1, ev.Progress("t", "c", "\x1b[31mred\x1b[0m\r\n"), 1, 1))
+    assert capsys.readouterr().out == "output: red\n"

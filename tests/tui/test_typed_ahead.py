@@ -1,5 +1,6 @@
 """Keys that are typed faster than the terminal works: each does what it was meant for."""
 
+import asyncio
 import time
 from pathlib import Path
 
@@ -88,6 +89,73 @@ async def test_keys_after_a_list_was_opened_close_it_before_enter(stage: Stage) 
             stage.editor.post_message(_key(key))
         await until(pilot, lambda: stage.host.of("submit"))
         assert not stage.host.of("undo") and stage.editor.placeholder == ""
+
+
+class SlowStage(Stage):
+    """The session that was asked for is there when the test says so; or not."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(folder)
+        self.desk.session = ""
+        self.there = asyncio.Event()
+        self.wrong = False
+
+    async def _begin(self) -> None:
+        await self.there.wait()
+        if self.wrong:
+            raise BadInput("There is no such session.")
+        self.desk.session = "found"
+
+
+@pytest.fixture
+def slow(stage: Stage) -> SlowStage:
+    return SlowStage(stage.wish.cwd)
+
+
+async def test_what_is_typed_before_the_session_is_open_goes_there(slow: SlowStage) -> None:
+    async with slow.run_test() as pilot:
+        await pilot.press(*"one", "enter", *"/clear", "enter", *"/thinking", "enter")
+        await until(pilot, lambda: slow.view.look.open_thoughts)  # that needs no session
+        assert not slow.host.calls and slow.link._wanted
+        slow.there.set()
+        await until(pilot, lambda: slow.host.of("submit") and slow.host.of("clear"))
+        assert slow.host.of("submit")[0][0][0] == slow.host.of("clear")[0][0][0] == "found"
+        assert not slow.host.of("open")
+
+
+async def test_what_was_meant_for_a_session_that_there_is_not_stands_in_the_editor_again(
+    slow: SlowStage,
+) -> None:
+    slow.wrong = True
+    async with slow.run_test() as pilot:
+        await pilot.press(*"one", "enter")
+        await until(pilot, lambda: not slow.editor.text)
+        slow.there.set()
+        await until(pilot, lambda: slow.editor.text == "one")
+        assert "no such session" in slow.shown() and not slow.host.calls
+        slow.host.refuse = BadInput("Not today.")
+        await pilot.press("enter")  # now it is known what that means
+        await until(pilot, lambda: slow.host.of("open"))
+
+
+async def test_the_terminal_can_be_left_before_a_session_is_open(slow: SlowStage) -> None:
+    async with slow.run_test() as pilot:
+        await pilot.press(*"/quit", "enter")
+        await until(pilot, lambda: not slow.is_running)
+
+
+async def test_a_mistake_of_ours_is_told_and_the_terminal_goes_on(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def oops() -> None:
+        raise ValueError("two of them")
+
+    async with stage.run_test() as pilot:
+        monkeypatch.setattr(type(stage), "is_headless", False)
+        stage.job(oops())
+        await until(pilot, lambda: "ValueError: two of them" in stage.shown())
+        await pilot.press(*"hello", "enter")
+        await until(pilot, lambda: stage.host.of("submit"))
 
 
 async def test_what_is_attached_while_a_prompt_is_sent_goes_with_the_next(stage: Stage) -> None:

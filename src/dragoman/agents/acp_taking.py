@@ -18,6 +18,7 @@ from dragoman.wire.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOU
 from . import acp_words as words
 from .acp_child import Asked, Child
 from .acp_words import Fields, HostedCall
+from .reply import short_of
 
 log = get_log("hosted")
 
@@ -126,6 +127,8 @@ class Taking:
         stop, problem = _STOPS.get(str(answer.get("stopReason")), ("end_turn", ""))
         await self._close_calls()
         await self._speak(stop, problem)
+        if not problem and (note := short_of(stop, True)) is not None:
+            await self.turn.note("warning", *note)
         return TurnResult(stop, problem)
 
     # --- what it says ---

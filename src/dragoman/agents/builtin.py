@@ -28,7 +28,7 @@ from dragoman.engine.visible import many
 
 from .compaction import KEEP, summarise, too_much
 from .prompt import mode_part, system_prompt
-from .reply import Reply
+from .reply import Reply, short_of
 
 _TOGETHER = 8  # calls that run side by side
 Extras = Callable[[TurnPort], Awaitable[Sequence[str]]]
@@ -68,7 +68,7 @@ class BuiltinAgent:
                 await self._finish_calls(turn)
                 await turn.steering()
             elif not await turn.steering():
-                if (note := _short_of(stop, said)) is not None:
+                if (note := short_of(stop, said)) is not None:
                     await turn.note("warning", *note)
                 return TurnResult(stop)
 
@@ -225,15 +225,6 @@ def _asked_at_the_end(turn: TurnPort, content: tuple[Any, ...]) -> tuple[Any, ..
     turn.call_args(call.id, "{}")
     turn.call_ready(call.id)
     return (*content, call)
-
-
-def _short_of(stop: Stop, said: bool) -> tuple[str, str] | None:
-    """What to tell where an answer is not the whole one that its reader takes it for."""
-    if stop == "refusal":
-        return "The model refused to answer.", "Ask in other words, or take another model."
-    if stop == "length":
-        return "The answer is cut.", "The model may write no more at once; tell it to go on."
-    return None if said else ("The model ended without a word.", "Ask it once more.")
 
 
 def _unanswered(turn: TurnPort) -> list[ToolCall]:

@@ -138,3 +138,12 @@ class Reply(Holder):
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             return ToolCall(call_id, name, None, raw)
         return ToolCall(call_id, name, args)
+
+
+def short_of(stop: Stop, said: bool) -> tuple[str, str] | None:
+    """What to tell where an answer is not the whole one that its reader takes it for."""
+    if stop == "refusal":
+        return "The model refused to answer.", "Ask in other words, or take another model."
+    if stop == "length":
+        return "The answer is cut.", "The model may write no more at once; tell it to go on."
+    return None if said else ("The model ended without a word.", "Ask it once more.")

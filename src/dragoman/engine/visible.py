@@ -44,6 +44,8 @@ _STEERING = (
 # are drawn in that order, too, and `>` as `<`: a Latin word keeps what is behind it in its place.
 _TURNING = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
 _TURNED = rf"(?<=[{_TURNING}])([^{_TURNING}A-Za-z\n]+)(?=([{_TURNING}])?)"
+# What a program writes to colour its output, or to move about on a terminal that it takes it for.
+_SEQUENCE = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])"
 _WIDE = r" {64,}|(?: *\t){16,} *"
 _EMPTY = r"\n(?:[ \t]*\n){12,}"
 
@@ -78,6 +80,14 @@ def harmless(text: str) -> str:
     if text.isprintable():
         return text
     return re.sub(_STEERING, "\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def unpainted(text: str) -> str:
+    """Output without its colours, titles and cursors; of what overwrites a line, the last."""
+    if text.isprintable():
+        return text
+    lines = re.sub(_SEQUENCE, "", text.replace("\r\n", "\n")).split("\n")
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines)
 
 
 def on_a_line(text: str) -> str:

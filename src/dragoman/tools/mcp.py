@@ -19,6 +19,7 @@ import msgspec
 from dragoman.engine.content import Image, Text
 from dragoman.engine.faults import BadInput, in_words
 from dragoman.engine.ports import Outcome, Tool, ToolEnv, ToolSpec
+from dragoman.engine.ports.schemas import accepted
 from dragoman.holding import Holder
 from dragoman.sandbox.program import Wrap, unwrapped
 
@@ -352,7 +353,7 @@ class McpTool:
         self.spec = ToolSpec(
             tool_name(connection.server.name, name),
             description or f"{name} of the MCP server {connection.server.name}.",
-            schema if isinstance(schema, dict) else {"type": "object"},
+            accepted(schema),
             "other",
         )
 

@@ -20,14 +20,14 @@ from .asking import Asking
 from .begin import WELCOME, Wish
 from .choices import Choice
 from .conversation import Conversation
-from .desk import ShownSession
+from .desk import ShownSession, mistake
 from .hangup import when_hung_up
 from .inbox import Inbox
 from .link import ScreenLink
 from .piece import Piece, said_by
 from .question import Question
 from .rows import Row
-from .saying import send, taken
+from .saying import anywhere, send, taken
 from .status import Status
 from .writing import Writing
 
@@ -82,6 +82,8 @@ class Terminal(App[int]):
         self.asking = Asking(self, self.question)
         self.failed = ""
         self.shells: list[asyncio.Task[None]] = []  # commands of the user's own that run
+        self._begun = asyncio.Event()  # the session that was asked for is there
+        self._astray = False  # it could not be opened
         self._jobs: set[asyncio.Task[Any]] = set()
         self._due = False
         self._drawn_at = 0.0
@@ -102,7 +104,7 @@ class Terminal(App[int]):
         self.editor.focus()
         self.job(self.link.keep())
         self.job(self.inbox.keep())
-        self.job(self._begin())
+        self.job(self._start())
         self.call_after_refresh(_collect)
         if not self.is_headless:
             self._heed_signals()
@@ -141,8 +143,24 @@ class Terminal(App[int]):
 
     def _done(self, task: "asyncio.Task[Any]") -> None:
         self._jobs.discard(task)
-        if not task.cancelled() and (problem := task.exception()) is not None:
-            self._handle_exception(problem)  # type: ignore[arg-type]
+        try:
+            if not task.cancelled():
+                task.result()
+        except Exception as problem:
+            if self.is_headless:  # a test is to fail
+                self._handle_exception(problem)
+            else:  # nothing that somebody writes or reads is worth losing for it
+                self.say(mistake("what was begun did not come to its end", problem), "error")
+
+    async def _start(self) -> None:
+        """Begin; what is typed meanwhile waits for it."""
+        try:
+            await self._begin()
+        except Fault:
+            self._astray = not self._begun.is_set()
+            raise
+        finally:
+            self._begun.set()
 
     async def _begin(self) -> None:
         host = await self.link.ready()
@@ -160,6 +178,7 @@ class Terminal(App[int]):
         await self._facts()
         if wish.prompt:
             await send(self, wish.prompt, queued=True)
+        self._begun.set()
         rows = await host.commands(self.desk.cwd)
         self.writing.know([Choice(row.name, row.description) for row in rows])
         await asyncio.to_thread(prose.prepare)
@@ -333,7 +352,17 @@ class Terminal(App[int]):
     def on_writing_said(self, event: Writing.Said) -> None:
         if not self.asking.takes(event.text):
             self.view.to_end()
-            self.job(taken(self, event.text, event.queued))
+            self.job(self._taken(event.text, event.queued))
+
+    async def _taken(self, text: str, queued: bool) -> None:
+        """Do what was typed, in the session that was asked for."""
+        if not self._begun.is_set() and not anywhere(text):
+            self.link.want()
+            await self._begun.wait()
+            if self._astray:  # it was meant for a session that there is not
+                self.writing.give_back(text)
+                return
+        await taken(self, text, queued)
 
     def on_question_answered(self, event: Question.Answered) -> None:
         self.asking.answered(event)

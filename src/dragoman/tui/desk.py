@@ -77,7 +77,7 @@ class ShownSession:
 
     def _begin(self, session_id: str, since: int) -> None:
         self._task = asyncio.create_task(self._follow(session_id, since))
-        self._task.add_done_callback(_tell)
+        self._task.add_done_callback(self._ended)
 
     async def _follow(self, session_id: str, since: int) -> None:
         story, changed, heard = self.story, self._changed, self._heard
@@ -103,6 +103,17 @@ class ShownSession:
                 f"This session is not followed any more: {fault}", int(time() * 1000), "error"
             )
             changed()
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        """A mistake of ours must not end the following in silence."""
+        if task.cancelled() or (problem := task.exception()) is None:
+            return
+        said = mistake("the session is not followed any more; /resume opens it again", problem)
+        if task is self._task:
+            self.story.note(said, int(time() * 1000), "error")
+            self._changed()
+        told = {"message": "following a session failed", "exception": problem, "task": task}
+        task.get_loop().call_exception_handler(told)
 
     @property
     def waiting(self) -> int:
@@ -212,8 +223,7 @@ async def _done(work: Awaitable[str]) -> bool:
     return True
 
 
-def _tell(task: "asyncio.Task[None]") -> None:
-    """A mistake of ours must not end the following in silence."""
-    if not task.cancelled() and (problem := task.exception()) is not None:
-        told = {"message": "following a session failed", "exception": problem, "task": task}
-        task.get_loop().call_exception_handler(told)
+def mistake(what: str, problem: BaseException) -> str:
+    """What to say of a mistake of ours."""
+    said = f"{type(problem).__name__}: {problem}"
+    return f"This is a mistake of the terminal's own: {what}. Please report it ({said})."

@@ -2,7 +2,6 @@
 
 import difflib
 import os
-import re
 from collections import Counter
 from typing import Any
 
@@ -10,7 +9,7 @@ import msgspec
 from rich.text import Text
 
 from dragoman.engine.content import Diff
-from dragoman.engine.visible import many
+from dragoman.engine.visible import many, unpainted
 from dragoman.holding import Holder
 
 from . import prose
@@ -26,7 +25,6 @@ _MOST_LINES = 2_000  # of one opened card; the rest is in the export
 _LONGEST_COPY = 10_000  # characters of one line of output that are copied
 _PAIRS = 50_000  # equal lines in two files; with more, lines that are everywhere are not compared
 _WRITTEN = 4_000  # characters of a thought that are shown while it is being thought
-_STEERING = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 _MARKS = {
     "": ("○", "dim"),
     "running": ("◐", "yellow"),
@@ -155,7 +153,7 @@ def _output(piece: Piece, width: int, whole: bool) -> list[Row]:
     room = _MOST_LINES if whole else _OUTPUT_LINES
     shown = text.rsplit("\n", room)[-room:] if ending else text.split("\n", room)[:room]
     found: list[Row] = []
-    for line in map(_last_said, shown):
+    for line in (safe(unpainted(one)) for one in shown):
         if whole:
             found += wrap(Text(line, style), width)
         else:
@@ -170,13 +168,6 @@ def _output(piece: Piece, width: int, whole: bool) -> list[Row]:
 def _more(left: int, width: int, whole: bool, what: str = "line") -> Row:
     hint = f"… {many(left, f'more {what}')}{'' if whole else ', ctrl+o opens'}"
     return plain(cut(hint, width), "dim italic")
-
-
-def _last_said(line: str) -> str:
-    """A line of output as a terminal would leave it: without its colours, the last overwriting."""
-    if line.isprintable():
-        return line
-    return safe(_STEERING.sub("", line).rstrip("\r").rpartition("\r")[2])
 
 
 def told(name: str, args: dict[str, Any] | None) -> str:

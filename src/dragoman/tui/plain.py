@@ -17,7 +17,7 @@ from dragoman.engine.content import ToolCall, not_streamed, text_of
 from dragoman.engine.events import Event
 from dragoman.engine.faults import Fault
 from dragoman.engine.reading import counted
-from dragoman.engine.visible import many, on_a_line
+from dragoman.engine.visible import many, on_a_line, unpainted
 
 from .begin import Wish, way_back
 from .desk import ShownSession
@@ -220,7 +220,7 @@ class PlainScreen:
                     if isinstance(block, ToolCall):
                         self._say(f"tool: {safe(f'{block.name} {told(block.name, block.args)}')}")
             case ev.Progress(text=text):
-                self._stream("output: ", text)
+                self._stream("output: ", unpainted(text))
             case ev.CallEnded(name=name, outcome=outcome, is_error=wrong):
                 self._say(f"tool: {safe(name)} {'failed' if wrong else outcome}")
             case ev.TurnBegan(by=by) if by is not None and by.name != self.link.name:

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 
 _MOST = 100_000  # characters of output that are held
 _LIMIT = 600.0  # seconds
+_ANYWHERE = frozenset({"help", "quit", "editor", "vi", "thinking", "image"})
+
+
+def anywhere(text: str) -> bool:
+    """Whether it means the same in every session, and before there is one."""
+    name = text.partition(" ")[0].strip()
+    return text.startswith("!") or (name[:1] == "/" and name[1:] in _ANYWHERE)
 
 
 async def taken(app: "Terminal", text: str, queued: bool) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from dragoman.engine import events as ev
 from dragoman.engine.content import ToolCall, not_streamed, text_of
 from dragoman.engine.events import Event
-from dragoman.engine.visible import harmless, many, noted, visible
+from dragoman.engine.visible import harmless, many, noted, unpainted, visible
 
 _RESULT_LINES = 8
 _LIVE_LINES = 200  # of one running command; the rest is counted
@@ -269,7 +269,7 @@ class Screen:
         for line in lines:
             count += 1
             if count <= _LIVE_LINES:
-                self.aside(f"  {cut(harmless(line.removesuffix(_CR)))}", "2")
+                self.aside(f"  {cut(harmless(unpainted(line)))}", "2")
         self._live[call_id] = (half[-10_000:], count)
 
     def _awaited(self) -> str:
@@ -284,14 +284,14 @@ class Screen:
         if body.call_id in self._live:  # it was shown as it came
             half, count = self._live.pop(body.call_id)
             if half.strip() and count < _LIVE_LINES:
-                self.aside(f"  {cut(harmless(half.removesuffix(_CR)))}", "2")
+                self.aside(f"  {cut(harmless(unpainted(half)))}", "2")
             if count > _LIVE_LINES:
                 self.aside(f"  … {many(count - _LIVE_LINES, 'more line')}", "2")
             if body.is_error or body.outcome != "done":
-                lines = harmless(text_of(body.content)).strip().splitlines()
+                lines = harmless(unpainted(text_of(body.content))).strip().splitlines()
                 self.aside(f"  {cut(lines[-1])}" if lines else f"  {body.outcome}", style)
             return
-        lines = harmless(text_of(body.content)).strip().splitlines()
+        lines = harmless(unpainted(text_of(body.content))).strip().splitlines()
         for line in lines[:_RESULT_LINES]:
             self.aside(f"  {cut(line)}", style)
         if len(lines) > _RESULT_LINES:

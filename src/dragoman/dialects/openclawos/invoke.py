@@ -19,6 +19,7 @@ from dragoman.engine.content import Image, Text, ToolKind
 from dragoman.engine.hooks import HookContext, Outgoing
 from dragoman.engine.offers import Invoke
 from dragoman.engine.ports import Outcome, ToolEnv, ToolSpec
+from dragoman.engine.ports.schemas import accepted
 from dragoman.observe.log import get_log
 from dragoman.wire.codec import encode
 
@@ -124,14 +125,12 @@ class AppTool:
         self._grant = grant
         config = grant.config
         schema = config.get("parameters") or config.get("inputSchema")
-        if not isinstance(schema, dict) or schema.get("type", "object") != "object":
-            schema = {"properties": {}}
         kind = config.get("kind")
         description = config.get("description")
         self.spec = ToolSpec(
             tool_name(grant.name),
             description if isinstance(description, str) else f"A tool of {grant.seat.name}.",
-            {"type": "object", **schema},
+            accepted(schema),
             kind if isinstance(kind, str) and kind in _KINDS else "other",  # type: ignore[arg-type]
             repeatable=config.get("repeatable") is True,
         )
