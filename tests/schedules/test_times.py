@@ -128,7 +128,7 @@ def test_moments():
     assert moment("in 2h", now) == now + 7_200_000
     assert moment("2026-01-01T12:00:00+00:00", now) == 1_767_268_800_000
     assert 0 < moment("11:59", now) - now <= 86_400_000
-    for text in ("yesterday", "25:00", "in", "in five minutes", "12:60"):
+    for text in ("yesterday", "25:00", "in", "in five minutes", "12:60", "0001-01-01"):
         with pytest.raises(BadInput):
             moment(text, now)
 
