@@ -1,6 +1,7 @@
 """Schedules of a host: kept, run, made up for."""
 
 import asyncio
+import gc
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -349,3 +350,21 @@ async def test_what_could_not_be_run_is_not_put_off_for_longer_when_the_clock_is
         del table._broke[made.id]
         pass_time(door, table, 6_000)
         await ran(table, made.id)
+
+
+async def test_a_run_whose_session_cannot_be_noted_begins_no_prompt(monkeypatch, recwarn):
+    door = door_of()
+    store = host_of(door).store
+    put = store.put
+
+    async def full(space, key, value):
+        if space == module.RUNS and value is not None and b'"session":""' not in value:
+            raise StoreFailed("no disk")
+        await put(space, key, value)
+
+    async with kept(door) as table:
+        made = await table.add(job())
+        monkeypatch.setattr(store, "put", full)
+        assert (await table.trigger(made.id)).status == "failed"
+    gc.collect()
+    assert not [one for one in recwarn if "never awaited" in str(one.message)]
