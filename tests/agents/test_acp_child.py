@@ -76,6 +76,24 @@ async def test_child_that_answers_or_ends_oddly_is_told_in_words(child: Child) -
         await child.call("fall", {})
 
 
+async def test_child_is_ended_also_when_nobody_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.agents.acp_child._GRACE_SECONDS", 0.05)
+    stays = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    words = [sys.executable, "-c", f"{stays}{GREETS % (1, '{}')}\nsignal.pause()"]
+    made = await Child.start(words, str(tmp_path), {}, capabilities={})
+    closing = asyncio.ensure_future(made.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    try:
+        assert await asyncio.wait_for(made._process.wait(), 60) == -9
+    finally:
+        await made.close()
+
+
 async def test_child_that_speaks_nothing_is_told_with_the_likely_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,6 +62,28 @@ async def test_one_that_fails_is_started_again_until_it_is_too_much(keep, tmp_pa
     assert status["problem"] == "ended with 3"
 
 
+async def test_one_that_cannot_even_be_tried_is_told(keep):
+    keeper = keep(App(command="a\0b", max_restarts=0))
+    await reach(keeper, "crashed")
+    assert "cannot be started: embedded null byte" in keeper.status()["problem"]
+
+
+async def test_one_that_fails_for_ever_is_tried_for_ever(keep, monkeypatch):
+    monkeypatch.setattr(Keeper, "_once", failing := Failing())
+    keep(App(command="x", max_restarts=10**9, restart_delay_secs=0.0))
+    await until(lambda: failing.times > 1_200)  # two to the power of that is no float
+
+
+class Failing:
+    """An app that fails at once."""
+
+    times = 0
+
+    async def __call__(self) -> bool:
+        self.times += 1
+        return True
+
+
 async def test_the_delay_doubles(keep, monkeypatch):
     waits = []
     original = asyncio.wait_for

@@ -198,6 +198,15 @@ def test_a_column_tells_something_or_is_left_out(
         assert not content or (content.startswith(shown) and cell_len(shown) >= 14)
 
 
+def test_a_table_is_shown_however_narrow(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for room in "123":
+        monkeypatch.setenv("COLUMNS", room)
+        say.table(("id", "kind"), [("one", "x" * 40)], spare=("kind",))
+        assert capsys.readouterr().out == "ID\none\n"
+
+
 @pytest.mark.parametrize("room", [40, 50, 60, 80])
 def test_no_table_is_squeezed_to_nothing(
     room: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

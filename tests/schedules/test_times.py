@@ -131,7 +131,7 @@ def test_moments():
     for text in ("24:00", "25:00", "12:60", "0:99"):
         with pytest.raises(BadInput, match=f"^'{text}' is no time. For example .*12:30"):
             moment(text, now)
-    for text in ("yesterday", "25:00", "in", "in five minutes", "12:60"):
+    for text in ("yesterday", "25:00", "in", "in five minutes", "12:60", "0001-01-01"):
         with pytest.raises(BadInput):
             moment(text, now)
 

@@ -1,6 +1,7 @@
 """Schedules of a host: kept, run, made up for."""
 
 import asyncio
+import gc
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -502,3 +503,21 @@ async def test_one_that_is_removed_while_it_is_changed_is_gone():
     await table.remove(made.id)
     await asyncio.gather(changing, return_exceptions=True)
     assert not table.list() and made.id not in store._pairs.get(module.JOBS, {})
+
+
+async def test_a_run_whose_session_cannot_be_noted_begins_no_prompt(monkeypatch, recwarn):
+    door = door_of()
+    store = host_of(door).store
+    put = store.put
+
+    async def full(space, key, value):
+        if space == module.RUNS and value is not None and b'"session":""' not in value:
+            raise StoreFailed("no disk")
+        await put(space, key, value)
+
+    async with kept(door) as table:
+        made = await table.add(job())
+        monkeypatch.setattr(store, "put", full)
+        assert (await table.trigger(made.id)).status == "failed"
+    gc.collect()
+    assert not [one for one in recwarn if "never awaited" in str(one.message)]

@@ -80,6 +80,25 @@ async def test_a_read_only_directory_is_said_and_lived_with(tmp_path: Path) -> N
         await usable(store)
 
 
+async def test_a_disk_without_room_for_the_mark_is_said_and_lived_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.db"
+    await build(path)
+
+    def full(*given: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        store, notices = open_store(path)
+    assert isinstance(store, MemoryStore) and "No space left" in notices[0]
+    whole, notices = open_store(path)
+    assert isinstance(whole, SqliteStore) and not notices
+    await whole.close()
+    assert os.listdir(tmp_path) == ["s.db"]
+
+
 # --- damage -----------------------------------------------------------------------------------
 
 

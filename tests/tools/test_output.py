@@ -23,13 +23,13 @@ def test_a_directory_of_our_own_goes_with_us(
 
 
 @pytest.mark.parametrize("sign", ["é", "語", "😀"])
-@pytest.mark.parametrize("before", range(4))
-def test_one_long_line_is_cut_between_characters(sign: str, before: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("after", range(4))
+def test_one_long_line_is_cut_between_characters(sign: str, after: int, tmp_path: Path) -> None:
     capture = Capture(Outputs(str(tmp_path)), 1_000)
-    printed = ("x" * before + sign * 2_000).encode()
+    printed = (sign * 2_000 + "x" * after).encode()
     capture.take(printed)
     head, _, rest = capture.text().partition("\n... [truncated at 1000 bytes; ")
     left, _, tail = rest.partition(" bytes left out here]\n")
     capture.discard()
-    assert set(head) <= {"x", sign} and set(tail) == {sign}
+    assert set(head) <= {"x", sign} and set(tail) <= {"x", sign}
     assert len(head.encode()) + int(left.replace(",", "")) + len(tail.encode()) == len(printed)

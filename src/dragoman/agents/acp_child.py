@@ -95,6 +95,7 @@ class Child:
         self.listening = False  # somebody takes a turn and wants what it says
         self.ended: Callable[[int], None] = lambda pid: None
         self._process = process
+        self._ending: asyncio.Future[None] | None = None
         self._room = asyncio.Event()
         self._words = bytearray()
         self._reader = Reader(Rules(any_version=True, null_params=True, batches=False))
@@ -325,7 +326,13 @@ class Child:
     # --- the end ---
 
     async def close(self) -> None:
-        """Close its input, then insist; what it started goes with it."""
+        """Close its input, then insist; it goes to its end, also when nobody waits for that."""
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._end())
+        await asyncio.shield(self._ending)
+
+    async def _end(self) -> None:
+        """What it started goes with it."""
         process = self._process
         if process.stdin is not None:
             process.stdin.close()

@@ -190,7 +190,7 @@ def _fit(widths: list[int], kept: list[int], spare: list[int]) -> list[list[int]
         parts = [kept, shown]
     for at in shown:
         widths[at] = max(least[at], min(widths[at], room))
-    while _taken(shown, widths) > room:
+    while shown and _taken(shown, widths) > room:
         widest = max(shown, key=lambda at: widths[at] - least[at])
         if widths[widest] <= least[widest]:
             break

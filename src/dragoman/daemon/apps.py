@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
+from dragoman.engine.faults import in_words
 from dragoman.engine.ports.rows import DoctorRow as Row
 from dragoman.engine.visible import many
 from dragoman.host.descendants import Descendants
@@ -71,7 +72,7 @@ class Keeper:
                 log.error("gave up", app=self.id, failures=count, problem=self.problem)
                 self._become("crashed")
                 return
-            delay = min(self.app.restart_delay_secs * 2 ** (count - 1), LONGEST_DELAY)
+            delay = min(self.app.restart_delay_secs * 2 ** min(count - 1, 30), LONGEST_DELAY)
             log.warning("failed", app=self.id, problem=self.problem, again_in=delay)
             self._become("waiting")
             with suppress(TimeoutError):
@@ -92,8 +93,8 @@ class Keeper:
                 env=environment(self.id, self.app, self._tells),
                 start_new_session=True,
             )
-        except OSError as problem:
-            self.problem = f"{self.app.command} cannot be started: {problem.strerror}"
+        except (OSError, ValueError) as problem:
+            self.problem = f"{self.app.command} cannot be started: {in_words(problem)}"
             return True
         self._process, self.pid = process, process.pid
         # Children of ours are kept from our sockets, but not apps.

@@ -119,10 +119,11 @@ def moment(text: str, now: int) -> int:
         return int(cron.after(local).timestamp() * 1000)
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        found = found if found.tzinfo else found.replace(tzinfo=local.tzinfo)
+        return int(found.timestamp() * 1000)
+    except (ValueError, OverflowError):  # the first and the last day are none everywhere
         hint = "For example 2026-01-31T12:00, 12:30, or: in 2h."
         raise BadInput(f"{text!r} is no time.", hint) from None
-    return int((found if found.tzinfo else found.replace(tzinfo=local.tzinfo)).timestamp() * 1000)
 
 
 def told(when: When) -> str:

@@ -368,11 +368,12 @@ class Timetable:
             )  # fmt: skip
             session = await self._once(key, self._opened(spec, who))
         run = msgspec.structs.replace(run, session=session)
-        prompting = self._door.prompt(session, (Text(job.prompt),), who, key=key, keep=True)
+        said = (Text(job.prompt),)
         if self._place is None or not job.session:
             await self._note(job, run)
-            work = await prompting
+            work = await self._door.prompt(session, said, who, key=key, keep=True)
         else:
+            prompting = self._door.prompt(session, said, who, key=key, keep=True)
             work = await self._once(key, prompting)
             await self._once(key, asyncio.shield(work.started))  # its owner may know it already
             await self._note(job, run)

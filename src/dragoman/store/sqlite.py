@@ -84,7 +84,14 @@ class SqliteStore(SqlStore):
             self._claim.release(clean=False)
             raise fault from error
         alone = self._claim.alone  # then whoever left sessions hot has crashed
-        self._claim.share()
+        try:
+            self._claim.share()
+        except OSError as error:  # the disk has no room for the mark, say
+            read.close()
+            write.close()
+            self._anchor.close()
+            self._claim.release(clean=False)
+            raise file.explain(error, self.path) from error
         self.writer = Writer(write, self._explain, group=group, idle=idle, tidy=alone)
         self._reader = StoreReader(read, self._explain)
 
