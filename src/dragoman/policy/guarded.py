@@ -40,6 +40,7 @@ _PAIRS = frozenset(
     "repo/config.toml .jj/config.toml .sl/config .pijul/config .config/mise.toml "
     "mise/config.toml".split()
 )
+_PAIRED = frozenset(pair.rpartition("/")[2] for pair in _PAIRS)
 _ENDS = (".code-workspace", ".sublime-project")
 # Of the home directory, when it is the workspace: what a login or a bare name runs.
 _AT_HOME = tuple(
@@ -70,9 +71,9 @@ def is_guarded(name: str, folder: str = "") -> bool:
     plain = name.casefold()
     if plain in _FILES or plain in _FOLDERS or plain.endswith(_ENDS):
         return True
-    if _HOOKS_OF_GIT.fullmatch(plain):
+    if "lefthook" in plain and _HOOKS_OF_GIT.fullmatch(plain):
         return True
-    return f"{os.path.basename(folder)}/{name}".casefold() in _PAIRS
+    return plain in _PAIRED and f"{os.path.basename(folder)}/{name}".casefold() in _PAIRS
 
 
 def at_home(root: str) -> Iterator[str]:
