@@ -86,7 +86,7 @@ def test_the_doctor_says_that_a_daemon_is_stopped(living: Living) -> None:
     os.kill(living.process.pid, signal.SIGSTOP)
     done = living.run("doctor")
     assert done.returncode == 1
-    (row,) = [line for line in done.stdout.splitlines() if " daemon " in line]
+    (row,) = [line for line in done.stdout.splitlines() if line.split()[1:2] == ["daemon"]]
     assert row.startswith("ERROR") and "is stopped" in row
 
 
