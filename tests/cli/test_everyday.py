@@ -454,7 +454,7 @@ def test_a_memory_is_forgotten_by_the_beginning_of_its_id(idle: Living) -> None:
     assert "forgotten: town (default)" in idle.says("memory", "forget", "to")
     assert idle.json("memory", "forget", "colour_of_h")["id"] == "colour_of_house"
     empty = idle.run("memory", "forget", "")  # as of a script's variable: no beginning of any
-    assert empty.returncode == 1 and len(idle.json("memory")["entries"]) == 1
+    assert empty.returncode == 2 and len(idle.json("memory")["entries"]) == 1
     none = idle.run("memory", "forget", "sea")
     assert none.returncode == 1 and "Nothing is remembered as sea." in none.stderr
     assert [row["id"] for row in idle.json("memory")["entries"]] == ["colour_of_car"]

@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -62,9 +63,12 @@ def test_a_daemon_in_the_background_is_ready_when_the_command_comes_back(living:
     ids=lambda given: "+".join(given),
 )
 def test_a_daemon_in_the_background_is_found_where_the_environment_says(
-    living: Living, given: dict[str, str]
+    given: dict[str, str], request: pytest.FixtureRequest
 ) -> None:
     """A relative path is one of the folder in which the command was typed."""
+    folder = Path(tempfile.mkdtemp(prefix="df-", dir="/tmp"))  # room for the names of sockets
+    request.addfinalizer(lambda: shutil.rmtree(folder))
+    living = Living(folder)
     del living.env["DRAGOMAN_CONFIG_DIR"]
     living.env |= given
     assert "is ready" in living.says("daemon", "--background", "--no-gateway")
