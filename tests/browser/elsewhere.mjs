@@ -97,10 +97,13 @@ await browse({ address, code, executable }, async ({ page, wait, context }) => {
   await state(page, "live");
 
   // --- the browser is let in no longer ---
+  let asked = 0;
+  page.on("request", (request) => { asked += /\/api\/live/.test(request.url()); });
   tell({ step: "revoked" });
   await wait();
   await page.waitForSelector("input.code");
   await hide(page, true);
   await hide(page, false);
-  tell({ step: "shut", live: await page.evaluate(() => document.body.dataset.live) });
+  await page.evaluate(async () => { for (let n = 0; n < 20; n++) await fetch("/livez"); }); // whoever asks on asks meanwhile
+  tell({ step: "shut", asked, live: await page.evaluate(() => document.body.dataset.live) });
 });

@@ -95,7 +95,7 @@ export class Live {
     const over = new AbortController();
     try {
       const answer = await fetch(place, { headers: OURS, credentials: "same-origin", signal: over.signal });
-      if (answer.status >= 400 && answer.status < 500) { const why = await problem(answer); if (!this.source?.spoke) this.on.refused(why); }
+      if (answer.status >= 400 && answer.status < 500) { const why = await problem(answer); if (why.status !== 401 && !this.source?.spoke) this.on.refused(why); }
     } catch { /* nobody answers: it is tried again anyway */ } finally { over.abort(); }
   }
 

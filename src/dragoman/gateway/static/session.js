@@ -133,7 +133,8 @@ export class SessionPage {
     this.app.live.open(() => "");
   }
 
-  refused(problem) { if (this.loaded && !this.closed) this.lost(problem.message); }
+  // Gone, or with another process. What else is refused is asked for again, ever more seldom.
+  refused(problem) { if (this.loaded && !this.closed && this.last.hidden && [404, 409].includes(problem.status)) this.lost(problem.message); }
 
   later() {
     if (this.frame || this.closed) return;
