@@ -72,6 +72,7 @@ ONCE_SHORT = {
 # A run that names a folder or a file has all of it (`make test T=tests/cli`).
 LATER = {
     **ONCE_LONG,
+    "browser/test_elsewhere.py": "what others do meanwhile; test_behind.py runs",
     "browser/test_fleet.py": "one page of the dashboard; test_dashboard.py runs",
     "browser/test_hostile.py": "one page of the dashboard; test_dashboard.py runs",
     "browser/test_questions.py": "questions in a page; test_dashboard.py runs",
