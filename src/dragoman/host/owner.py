@@ -2,9 +2,12 @@
 
 import os
 
+# Ended, and nobody collects it: whoever started it does not, and a container may have no init.
+_OVER = (b"Z", b"X")
+
 
 def this_process() -> str:
-    return f"{os.getpid()}:{_born(os.getpid())}"
+    return f"{os.getpid()}:{_seen(os.getpid())[1]}"
 
 
 def is_alive(owner: str) -> bool:
@@ -18,7 +21,8 @@ def is_alive(owner: str) -> bool:
         return False
     except PermissionError:
         pass  # it runs, as somebody else
-    return not born or _born(int(pid)) in (born, "")
+    state, began = _seen(int(pid))
+    return state not in _OVER and (not born or began in (born, ""))
 
 
 def this_life() -> str:
@@ -41,10 +45,11 @@ def _machine() -> str:
         return ""
 
 
-def _born(pid: int) -> str:
-    """When the process was started, in the kernel's clock ticks; empty where nobody can tell."""
+def _seen(pid: int) -> tuple[bytes, str]:
+    """A process's state, and when it began in the kernel's clock ticks; empty: nobody can tell."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[19].decode()
+            fields = file.read().rpartition(b")")[2].split()
     except OSError:
-        return ""
+        return b"", ""
+    return fields[0], fields[19].decode()
