@@ -60,7 +60,7 @@ def test_advice_is_shown_whole(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text('[agents.a]\nmodel = "anthropic/claude-sonnet-4-5"\n')
     (row,) = (one for one in examine(places({}, str(tmp_path)), {}) if one.category == "agents")
     shown = redact(f"{row.message} {row.fix}")
-    assert shown.strip().endswith("dragoman login anthropic (rpc also takes --api-key)")
+    assert str(shown).strip().endswith("dragoman login anthropic (rpc also takes --api-key)")
 
 
 @pytest.mark.parametrize("kind", ENTRY)
