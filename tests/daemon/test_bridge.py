@@ -4,10 +4,12 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -355,7 +357,9 @@ def test_no_token_is_made_for_somebody_elses_port(tmp_path: Path):
 
 
 @pytest.mark.parametrize("more", [{}, {"ZEROCLAW_DATA_DIR": "z"}], ids=["own", "zeroclaw"])
-def test_the_platforms_own_directory_leads_to_the_daemon_that_was_told_none(tmp_path: Path, more):
+def test_the_platforms_own_directory_leads_to_the_daemon_that_was_told_none(more, request):
+    tmp_path = Path(tempfile.mkdtemp(prefix="db-", dir="/tmp"))  # room for the names of sockets
+    request.addfinalizer(lambda: shutil.rmtree(tmp_path))
     env = {name: "" for name in os.environ if name.startswith(("XDG_", "DRAGOMAN_", "ZEROCLAW_"))}
     env |= {name: str(tmp_path / value) for name, value in more.items()} | {"HOME": str(tmp_path)}
     folder = tmp_path / ".config" / "dragoman"
