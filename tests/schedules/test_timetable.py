@@ -397,7 +397,8 @@ async def test_a_daemon_whose_store_is_away_at_its_start_loads_its_schedules_lat
     door = door_of(store=away)
     daemon = object.__new__(main.Daemon)
     daemon._schedules, daemon._tasks = None, []
-    daemon.composed = SimpleNamespace(node=None, door=door, host=host_of(door))
+    composed = SimpleNamespace(node=None, door=door, host=host_of(door))
+    monkeypatch.setattr(daemon, "composed", composed, raising=False)
     monkeypatch.setattr(main, "_SCHEDULES_AGAIN", 0.0)
     with pytest.raises(StoreFailed):  # whoever asks meanwhile is told
         await daemon._timetable()
