@@ -130,7 +130,7 @@ class Following:
                 for entry in page:
                     wait.after = entry.seq
                     if entry.kind in HEARD:
-                        self._hear(wait.work, entry)
+                        self._listen(wait.work, entry)
                 if len(page) < PAGE:
                     break
             if not wait.work.done.done() and not page and wait.session not in self._host.live:
@@ -138,10 +138,10 @@ class Following:
                     wait.work.fail(UnknownSession(wait.session))
         self._waits = [wait for wait in self._waits if not wait.work.done.done()]
 
-    def _hear(self, work: "Work", entry: "Entry") -> None:
+    def _listen(self, work: "Work", entry: "Entry") -> None:
         """Take in what may be about a turn; one fact that cannot be read ends no other wait."""
         try:
-            _tell(work, ev.decode_body(entry.body))
+            _hear(work, ev.decode_body(entry.body))
         except msgspec.DecodeError as error:
             if work.turn.encode() in entry.body:
                 self._host.trouble("a turn cannot be followed", error, session=entry.session)
@@ -153,7 +153,7 @@ class Following:
                 )
 
 
-def _tell(work: "Work", body: ev.Kept) -> None:
+def _hear(work: "Work", body: ev.Kept) -> None:
     """What a stored fact says about a turn that somebody here waits for."""
     if isinstance(body, ev.TurnBegan) and body.turn == work.turn:
         work.begin()
