@@ -230,10 +230,10 @@ async def test_callbacks_begin_now_and_go_on_after_a_restart() -> None:
     await door.open(OpenSpec(cwd="/"))
     assert await made._start() == await door.newest()  # a new address is not told the past
     await door.open(OpenSpec(cwd="/"))
-    await made._post_what_came()
-    assert len(client.sent) == 1 and made._at == await door.newest()
+    await made.post_what_came()
+    assert len(client.sent) == 1 and made.at == await door.newest()
     assert made._wants(EVENT) is False
-    assert int(await door.shelf.get(callbacks.SPACE, "ci")) <= made._at
+    assert int(await door.shelf.get(callbacks.SPACE, "ci")) <= made.at
 
 
 @pytest.mark.parametrize("broken", ["get", "put", "entries_since"])
@@ -282,10 +282,11 @@ async def test_gate_looks_after_tokens_also_when_the_store_was_away(
             looked.set()
 
         monkeypatch.setattr(served.gate, "check_tokens", check)
-        served.gate._awake.add(object())
-        served.gate.guard()
+        stream: Any = Outlet()
+        served.gate.keep_awake(stream)
         await asyncio.wait_for(looked.wait(), 60)
-        served.gate._awake.clear()
+        for closed in stream.on_close:
+            closed()
 
 
 async def test_callbacks_are_woken_by_what_is_kept() -> None:

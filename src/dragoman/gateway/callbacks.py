@@ -51,7 +51,7 @@ class Callback(Holder):
     name: str
     settings: "Settings"
     _nudge: Nudge = msgspec.field(default_factory=Nudge)
-    _at: int | None = None  # the place that was looked at last
+    at: int | None = None  # the place that was looked at last
 
     async def run(self) -> None:
         from dragoman.engine.events import Who
@@ -63,7 +63,7 @@ class Callback(Holder):
             while True:
                 self._nudge.woken.clear()
                 try:
-                    await self._post_what_came()
+                    await self.post_what_came()
                 except Fault as problem:  # of the store: it goes on from where it stopped
                     log.warning("callbacks wait", callback=self.name, problem=str(problem))
                     await asyncio.sleep(_AGAIN_SECONDS)
@@ -83,17 +83,17 @@ class Callback(Holder):
     async def _keep(self, at: int) -> None:
         await self._gate.door.shelf.put(SPACE, self.name, str(at).encode())
 
-    async def _post_what_came(self) -> None:
+    async def post_what_came(self) -> None:
         """Post what came since the last look, page by page."""
-        if self._at is None:
-            self._at = await self._start()
+        if self.at is None:
+            self.at = await self._start()
         while True:
-            page = await self._gate.door.read_all(self._at, _PAGE)
+            page = await self._gate.door.read_all(self.at, _PAGE)
             for event in page:
                 wanted = self._wants(event)
                 if wanted:
                     await self._post(event)
-                self._at = event.gseq
+                self.at = event.gseq
                 if wanted:
                     await self._keep(event.gseq)
             if len(page) < _PAGE:
