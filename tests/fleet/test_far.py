@@ -17,7 +17,7 @@ from dragoman.engine.state import State
 from dragoman.engine.work import Work
 from dragoman.fleet import doing, words
 from dragoman.fleet.doing import Moved, do
-from dragoman.fleet.following import Following, _tell
+from dragoman.fleet.following import Following, _hear
 from dragoman.fleet.mirror import FarLedger, Mirror
 from dragoman.testing.host import host_of, memory_door
 from dragoman.testing.script import Scripted, hang
@@ -164,7 +164,7 @@ async def test_what_was_stopped_before_it_began_is_cancelled_and_not_failed(far:
     mirror.inbox.put(work, limit=9, wait=None)
     mirror.inbox.cancel()
     await mirror.inbox.kept()
-    _tell(work, ev.Dropped("t1", "It was cancelled."))
+    _hear(work, ev.Dropped("t1", "It was cancelled."))
     assert work.done.result().outcome == "cancelled"
 
 
@@ -212,12 +212,12 @@ def test_following_hears_what_becomes_of_a_turn() -> None:
             (ev.TurnEnded("t1", "completed", "end_turn", "text"), "done"),
         ):
             work = Work("prompt", "t1", (), None)
-            _tell(work, ev.TurnBegan("other", ()))
+            _hear(work, ev.TurnBegan("other", ()))
             assert not work.started.done()
-            _tell(work, body)
+            _hear(work, body)
             assert getattr(work, state).done()
         dropped = Work("prompt", "t1", (), None)
-        _tell(dropped, ev.Dropped("t1", "expired"))
+        _hear(dropped, ev.Dropped("t1", "expired"))
         with pytest.raises(Busy, match="expired"):
             await dropped.done
 
