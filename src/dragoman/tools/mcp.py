@@ -227,7 +227,7 @@ class McpConnection:
         params = None
         while len(found) < _MOST_TOOLS:
             page = await session.list_tools(params=params)
-            for one in page.tools:
+            for one in page.tools[: _MOST_TOOLS - len(found)]:
                 tool = McpTool(self, one.name, one.description or "", one.input_schema)
                 found[tool.spec.name] = tool
             if not page.next_cursor:

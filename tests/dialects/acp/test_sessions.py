@@ -9,6 +9,7 @@ import pytest
 
 from dragoman.engine.door import Door
 from dragoman.engine.events import Who
+from dragoman.engine.faults import StoreFailed
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import AgentProfile
 from dragoman.store.sqlite import open_store
@@ -412,6 +413,27 @@ async def test_delete_is_for_good_and_may_be_repeated(tmp_path: Path) -> None:
     assert await client.call("session/delete", {"sessionId": "never"}) == {}
     assert (await client.call("session/list"))["sessions"] == []
     assert (await client.refused("session/load", {"sessionId": session}))["code"] == -32000
+    await restart(door)
+
+
+async def test_a_session_that_could_not_be_deleted_is_loaded_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door = kept(tmp_path, Scripted([say("still here")]))
+    client = talker(door)
+    session = await client.new()
+
+    async def full(session_id: str, by: Who | None = None) -> bool:
+        raise StoreFailed("no disk")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(door, "delete", full)
+        refusal = await client.refused("session/delete", {"sessionId": session})
+        assert "no disk" in refusal["message"]
+    asked = {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []}
+    assert "error" not in await client.reply(client.ask("session/load", asked))
+    await client.prompt(session)
+    assert await client.call("session/delete", {"sessionId": session}) == {}
     await restart(door)
 
 

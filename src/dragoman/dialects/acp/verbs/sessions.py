@@ -451,9 +451,12 @@ async def delete(conn: "AcpHearer", params: ForSession) -> dict[str, Any]:
     else:
         attachment.stopping = True
         attachment.cancel("delete")
-    await conn.door.delete(session_id, conn.who)  # what waits is dropped before what runs has ended
-    if attachment is not None:
-        await conn.settled(attachment)
-        await attachment.all_told()
-        conn.forget(attachment)
+    try:  # what waits is dropped before what runs has ended
+        await conn.door.delete(session_id, conn.who)
+        if attachment is not None:
+            await conn.settled(attachment)
+            await attachment.all_told()
+    finally:  # also of a store that takes no changes: it is loaded anew then
+        if attachment is not None:
+            conn.forget(attachment)
     return {}
