@@ -9,7 +9,7 @@ from tests.engine.tape import ME, Tape
 
 from dragoman.engine import events as ev
 from dragoman.engine.content import Text, Usage, text_of
-from dragoman.engine.faults import Refused
+from dragoman.engine.faults import Refused, StoreFailed
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.ports import ModelInfo
 from dragoman.host.compose import Composed, compose
@@ -188,3 +188,19 @@ async def test_what_a_clock_that_was_ahead_has_counted_is_old_after_a_day() -> N
     later = made(store, clock, "two", actions_per_day=2)
     await later.afford("a", action=True)
     await later.afford("a", action=True)
+
+
+async def test_nothing_is_believed_of_counts_that_could_not_be_read(monkeypatch: Any) -> None:
+    clock, store = Clock(), MemoryStore()
+    await made(store, clock, "other", actions_per_hour=1).afford("a", action=True)
+    mine = made(store, clock, "mine", actions_per_hour=1)
+
+    async def full(space: str) -> None:
+        raise StoreFailed("no disk")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "pairs", full)
+        with pytest.raises(StoreFailed):
+            await mine.afford("a", action=True)
+    with pytest.raises(Refused, match="1 of 1 actions"):
+        await mine.afford("a", action=True)

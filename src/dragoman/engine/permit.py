@@ -15,6 +15,7 @@ from .events import CallOutcome, Settled
 from .faults import Fault
 from .info import plan_file
 from .ports import Judgement, Preview, Previewing, Reach, Tool
+from .ports.patience import patiently
 from .question import ROUNDS, CallSite, question
 from .rules import digest_of
 from .traits import Waiver
@@ -99,9 +100,9 @@ def judged(calls: CallSite, call: ToolCall, tool: Tool) -> Judgement:
 async def remembered(calls: CallSite, call: ToolCall, judgement: Judgement) -> Sequence[Rule]:
     """The rules that allow a call which would be asked about; raises No when one denies it."""
     rules = calls.ledger.home.rules
-    if judgement.verdict == "allow" and not await rules.deny_any():
+    if judgement.verdict == "allow" and not await patiently(rules.deny_any):
         return ()
-    found = await rules.about(call, judgement, calls.ledger.state)
+    found = await patiently(lambda: rules.about(call, judgement, calls.ledger.state))
     if found and found[0].deny:
         raise No("denied", f"Denied by user: {found[0].sentence} ({found[0].id}).")
     return found

@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman.engine.faults import Refused
 from dragoman.engine.ports import Clock, Store, row_of
+from dragoman.engine.ports.patience import patiently
 from dragoman.holding import Holder
 
 _SPACE = "budget"
@@ -142,10 +143,11 @@ class Budgets(Holder):
         now = time.monotonic()
         if now - self._read_at < _FRESH:
             return
+        found = await patiently(lambda: self._store.pairs(_SPACE))
         self._read_at = now
         minute = self._minute()
         self._others = {}
-        for key, value in await self._store.pairs(_SPACE):
+        for key, value in found:
             alias, _, owner = key.partition("\n")
             used = row_of(value, Used)
             if used is None:
