@@ -60,17 +60,23 @@ async def test_the_file_is_looked_at_and_sessions_are_let_go_of_after_trouble(
     assert sorted(told) == ["no disk", "no ways"]
 
 
-async def test_schedules_that_could_not_be_loaded_are_loaded_when_asked_for_again(
-    daemon: main.Daemon, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("asked", [True, False])
+async def test_schedules_that_could_not_be_loaded_are_loaded_later(
+    daemon: main.Daemon, monkeypatch: pytest.MonkeyPatch, asked: bool
 ) -> None:
+    """When somebody asks for them again, and all the same when nobody does."""
+    monkeypatch.setattr(main, "_SCHEDULES_AGAIN", 600.0 if asked else 0.01)
     load = Flaw(StoreFailed("no disk"))
     monkeypatch.setattr(Timetable, "load", load.of(Timetable.load))
-    daemon._state_facts()
+    await daemon.start()
     schedules: Any = daemon.composed.door.facts.schedules
-    with pytest.raises(StoreFailed, match="no disk"):
-        await schedules()
+    if asked:
+        with pytest.raises(StoreFailed, match="no disk"):
+            await schedules()
+    else:
+        await asyncio.wait_for(load.over.wait(), 60)
     table = await schedules()
-    assert table.list() == [] and await schedules() is table
+    assert table.list() == [] and await schedules() is table and load.met == 2
 
 
 async def test_schedules_are_kept_after_trouble(
