@@ -46,7 +46,13 @@ async def test_the_file_is_looked_at_and_sessions_are_let_go_of_after_trouble(
     daemon: main.Daemon, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     host, told = daemon.composed.host, []
-    host.on_trouble = lambda what, error, **data: told.append(str(error))
+
+    def trouble(what: str, error: BaseException, **data: Any) -> None:
+        told.append(str(error))
+        if str(error) == "no ways":  # an edit of just then
+            (tmp_path / "config.toml").write_text("[limits]\nmax_clients = 7\n")
+
+    host.on_trouble = trouble
     ways, sweep = Flaw(OSError("no ways")), Flaw(StoreFailed("no disk"))
     monkeypatch.setattr(daemon.listening, "mend", ways.of(daemon.listening.mend))
     monkeypatch.setattr(host, "sweep", sweep.of(host.sweep))
@@ -54,7 +60,6 @@ async def test_the_file_is_looked_at_and_sessions_are_let_go_of_after_trouble(
     async with asyncio.timeout(60):
         await ways.over.wait()
         await sweep.over.wait()
-        (tmp_path / "config.toml").write_text("[limits]\nmax_clients = 7\n")
         while daemon.composed.settings.limits.max_clients != 7:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     assert sorted(told) == ["no disk", "no ways"]
