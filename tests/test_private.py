@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-MOST = 510  # lower it when it is less; test the public way instead of raising it
+MOST = 505  # lower it when it is less; test the public way instead of raising it
 PUBLIC = {"_replace", "_asdict", "_fields", "_make", "_exit", "_getframe"}
 
 

@@ -230,16 +230,21 @@ async def test_app_cancels_a_call_that_nobody_waits_for(app: Any) -> None:
 
 
 async def test_app_holds_what_follows_in_a_lane_that_has_just_ended(app: Any) -> None:
-    async def quick() -> None:
-        return
+    over: list[int] = []
 
-    app._spawn("lane", quick())
-    await asyncio.sleep(0)  # it has ended, and nobody was told so far
-    app._spawn("lane", asyncio.Event().wait())
+    @app.observe("agent_end")
+    async def observe(data: Any, context: Any) -> None:
+        if data["n"] == 2:
+            await asyncio.sleep(0)  # it goes on when the end of the lane is told
+        over.append(data["n"])
+
+    tell(app, "hook:agent_end", {"data": {"n": 1}})
     await asyncio.sleep(0)
-    (task,) = app._tasks.values()
-    assert not task.done()
-    task.cancel()
+    assert over == [1]  # the lane has ended, and nobody was told so far
+    tell(app, "hook:agent_end", {"data": {"n": 2}})
+    await asyncio.sleep(0)
+    await done(app)
+    assert over == [1, 2]
 
 
 # --- work ---

@@ -8,9 +8,10 @@ import { createRequire } from "node:module";
 export const require = createRequire(new URL("../interop/node/package.json", import.meta.url));
 const { chromium } = require("playwright-core");
 export const tell = (row) => process.stdout.write(`${JSON.stringify(row)}\n`);
+const LIMIT = 180000; // of every wait
 const ARGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
-export async function browse({ address, code, executable, width = 1280, height = 820, timeout = 180000 }, act) {
+export async function browse({ address, code, executable, width = 1280, height = 820, timeout = LIMIT }, act) {
   const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
   const profile = mkdtempSync(join(tmpdir(), "dragoman-browser-"));
   const context = await chromium.launchPersistentContext(profile, { executablePath: executable, headless: true, args: ARGS, viewport: { width, height } });
@@ -70,6 +71,13 @@ export function watch(page, address, troubles) {
 
 // For who holds answers: what is asked while the only route comes or goes may pass by it.
 export const steady = (context) => context.route(/\/api\//, (route) => route.fallback());
+
+// What the browser's driver has no limit for: a request that is held, the end of an answer, a promise of the page.
+export async function soon(work, what) {
+  let timer;
+  const late = new Promise((_, fail) => { timer = setTimeout(() => fail(new Error(`${what} did not come`)), LIMIT); });
+  try { return await Promise.race([work, late]); } finally { clearTimeout(timer); }
+}
 
 // Waits until a session rests, and what was said last was answered: before its turn begins it rests, too.
 export const rests = (page) => page.waitForFunction(() => {

@@ -1,12 +1,13 @@
 // Answers that come late, and somebody who does not wait for them. Usage: node late.mjs ADDRESS CODE CHROMIUM CWD
-import { browse, rests, steady, tell } from "./driver.mjs";
+import { browse, rests, soon, steady, tell } from "./driver.mjs";
 
 const [address, code, executable, cwd] = process.argv.slice(2);
 
 // Holds the first request that fits until it is let go; it goes on, or is refused.
 async function hold(page, method, path) {
   let free, come;
-  const came = new Promise((done) => { come = done; });
+  const came = soon(new Promise((done) => { come = done; }), `${method} ${path}`);
+  came.catch(() => {}); // heard where it is waited for
   const word = new Promise((done) => { free = done; });
   let held = false;
   const fits = (place) => path.test(place.pathname + place.search);
@@ -18,7 +19,7 @@ async function hold(page, method, path) {
     else await route.continue().catch(() => {});
   };
   await page.route(fits, act);
-  const over = async (request) => { await (await request.response())?.finished(); await page.evaluate(() => new Promise((done) => { setTimeout(done); })); };
+  const over = async (request) => { await soon(request.response().then((answer) => answer?.finished()), `the answer to ${method} ${path}`); await page.evaluate(() => new Promise((done) => { setTimeout(done); })); };
   return { came, go: async (how = "on") => { const request = await came; free(how); await over(request); await page.unroute(fits, act); } };
 }
 
@@ -45,7 +46,7 @@ await browse({ address, executable }, async ({ page, context }) => {
   await page.route(/\/api\/status$/, late);
   const folders = answered(page, "GET", /\/api\/folders\?text=$/);
   await page.reload();
-  await (await folders).finished();
+  await soon((await folders).finished(), "the folders");
   await page.evaluate(() => new Promise((done) => { setTimeout(done); }));
   const early = await page.inputValue(".folder");
   free();

@@ -1,5 +1,5 @@
 // Questions that come while a page changes, or while nobody sees it. Usage: node notified.mjs ADDRESS CODE CHROMIUM
-import { browse, noted, notes, steady, tell } from "./driver.mjs";
+import { browse, noted, notes, soon, steady, tell } from "./driver.mjs";
 
 const [address, code, executable] = process.argv.slice(2);
 const state = (page, word) => page.waitForFunction((word) => document.body.dataset.live === word, word);
@@ -17,7 +17,7 @@ await browse({ address, code, executable }, async ({ page, context, wait }) => {
   await context.clock.install();
   await page.goto(`${address}/config`);
   await state(page, "live");
-  await page.evaluate(() => navigator.serviceWorker.ready.then(() => 0));
+  await soon(page.evaluate(() => navigator.serviceWorker.ready.then(() => 0)), "the service worker");
 
   // --- another page, whose stream comes late ---
   let free;
@@ -47,7 +47,7 @@ await browse({ address, code, executable }, async ({ page, context, wait }) => {
   await page.route(/\/api\/status$/, async (route) => { await late; await route.continue().catch(() => {}); });
   const listed = page.waitForResponse(/\/api\/approvals$/);
   await hide(page, false);
-  await (await listed).finished();
+  await soon((await listed).finished(), "the list of questions");
   await page.waitForFunction(() => document.body.dataset.live === "live");
   tell({ step: "awake" });
   await wait();
@@ -83,6 +83,6 @@ await browse({ address, code, executable }, async ({ page, context, wait }) => {
   const later = await second.waitForFunction(() => window.shown.find(([title]) => /Fifth/.test(title)));
   tell({ step: "told", later: await later.jsonValue() });
   await hide(second, false);
-  const free_again = await second.evaluate(async () => (await navigator.locks.query()).held.length);
-  tell({ step: "seen", free_again, live: await second.evaluate(() => document.body.dataset.live) });
+  await second.waitForFunction(async () => !(await navigator.locks.query()).held.length); // another page may watch
+  tell({ step: "seen", live: await second.evaluate(() => document.body.dataset.live) });
 });

@@ -2,7 +2,7 @@
 // Usage: node rooms.mjs ADDRESS CODE CHROMIUM CWD SCREENS
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { browse, checked, noted, notes, rests, say, tell } from "./driver.mjs";
+import { browse, checked, noted, notes, rests, say, soon, tell } from "./driver.mjs";
 
 const [address, code, executable, cwd, screens] = process.argv.slice(2);
 await browse({ address, code, executable, width: 1400, height: 900 }, async ({ page, context, wait }) => {
@@ -150,7 +150,7 @@ await browse({ address, code, executable, width: 1400, height: 900 }, async ({ p
   pages.push(await checked(page, "keys"));
   await page.keyboard.press("Escape");
   await context.grantPermissions(["notifications"], { origin: address });
-  await page.evaluate(() => navigator.serviceWorker.ready.then(() => 0));
+  await soon(page.evaluate(() => navigator.serviceWorker.ready.then(() => 0)), "the service worker");
   await page.click("#notify");
   await page.waitForFunction(() => localStorage.getItem("notify") === "1" && document.body.dataset.live === "live");
   await notes(page);

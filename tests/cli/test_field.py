@@ -1,6 +1,5 @@
 """Commands for life in the field: background, stop, self-test, upgrade-check, bug-report."""
 
-import argparse
 import errno
 import json
 import os
@@ -14,14 +13,12 @@ import sys
 import tempfile
 from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.cli.living import WITHIN, Living
 
 from dragoman.cli import background
 from dragoman.cli.main import main
-from dragoman.engine.faults import BadInput
 
 
 @pytest.fixture
@@ -77,16 +74,14 @@ def test_a_daemon_in_the_background_is_found_where_the_environment_says(
 
 
 def test_a_folder_where_no_socket_can_be_made_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / ("x" * 120)
     folder.mkdir()
     monkeypatch.setattr(background, "short_folder", lambda: nullcontext(str(folder)))
-    given: Any = argparse.Namespace(
-        config_dir=str(tmp_path / "c"), ephemeral=False, no_gateway=True, native=False
-    )
-    with pytest.raises(BadInput, match=rf"No socket can be made in {tmp_path}: .*TMPDIR"):
-        background._launch(given)
+    assert main(["daemon", "--background", "--config-dir", str(tmp_path / "c")]) == 1
+    said = capsys.readouterr().err
+    assert f"No socket can be made in {tmp_path}: " in said and "TMPDIR" in said
 
 
 def test_a_file_that_a_prompt_names_in_vain_is_told(living: Living) -> None:

@@ -46,7 +46,13 @@ async def test_the_file_is_looked_at_and_sessions_are_let_go_of_after_trouble(
     daemon: main.Daemon, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     host, told = daemon.composed.host, []
-    host.on_trouble = lambda what, error, **data: told.append(str(error))
+
+    def trouble(what: str, error: BaseException, **data: Any) -> None:
+        told.append(str(error))
+        if str(error) == "no ways":  # an edit of just then
+            (tmp_path / "config.toml").write_text("[limits]\nmax_clients = 7\n")
+
+    host.on_trouble = trouble
     ways, sweep = Flaw(OSError("no ways")), Flaw(StoreFailed("no disk"))
     monkeypatch.setattr(daemon.listening, "mend", ways.of(daemon.listening.mend))
     monkeypatch.setattr(host, "sweep", sweep.of(host.sweep))
@@ -54,23 +60,28 @@ async def test_the_file_is_looked_at_and_sessions_are_let_go_of_after_trouble(
     async with asyncio.timeout(60):
         await ways.over.wait()
         await sweep.over.wait()
-        (tmp_path / "config.toml").write_text("[limits]\nmax_clients = 7\n")
         while daemon.composed.settings.limits.max_clients != 7:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     assert sorted(told) == ["no disk", "no ways"]
 
 
-async def test_schedules_that_could_not_be_loaded_are_loaded_when_asked_for_again(
-    daemon: main.Daemon, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("asked", [True, False])
+async def test_schedules_that_could_not_be_loaded_are_loaded_later(
+    daemon: main.Daemon, monkeypatch: pytest.MonkeyPatch, asked: bool
 ) -> None:
+    """When somebody asks for them again, and all the same when nobody does."""
+    monkeypatch.setattr(main, "_SCHEDULES_AGAIN", 600.0 if asked else 0.01)
     load = Flaw(StoreFailed("no disk"))
     monkeypatch.setattr(Timetable, "load", load.of(Timetable.load))
-    daemon._state_facts()
+    await daemon.start()
     schedules: Any = daemon.composed.door.facts.schedules
-    with pytest.raises(StoreFailed, match="no disk"):
-        await schedules()
+    if asked:
+        with pytest.raises(StoreFailed, match="no disk"):
+            await schedules()
+    else:
+        await asyncio.wait_for(load.over.wait(), 60)
     table = await schedules()
-    assert table.list() == [] and await schedules() is table
+    assert table.list() == [] and await schedules() is table and load.met == 2
 
 
 async def test_schedules_are_kept_after_trouble(

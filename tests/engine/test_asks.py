@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.engine.tape import ME, Tape
+from tests.engine.timers import LONG, Timers
 
 from dragoman.engine import asks as asks_module
 from dragoman.engine import events as ev
@@ -54,16 +55,17 @@ async def test_an_answer_that_is_settled_long_ago_is_found_in_the_store() -> Non
         await session.asks.answer(AskReply("ask_nobody", "allow", ME))
 
 
-async def test_a_timer_of_a_question_ends_with_its_session() -> None:
+async def test_a_timer_of_a_question_ends_with_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is let go expires nothing any more: it waits in the store."""
-    door = memory_door(Scripted([call("echo", text="x")]), [EchoTool()], approval_timeout=1)
+    timers = Timers(monkeypatch)
+    door = memory_door(Scripted([call("echo", text="x")]), [EchoTool()], approval_timeout=LONG)
     sid, _, ask = await asked(door)
+    await asyncio.wait_for(timers.arranged.wait(), 60)
     host = host_of(door)
     await host.stop()
-    loop = asyncio.get_running_loop()
-    later = loop.create_future()
-    loop.call_later(1.5, later.set_result, None)  # longer than it had
-    await later
+    timers.come_due()
+    for _ in range(20):
+        await asyncio.sleep(0)
     row = await door.ask(ask.id)
     assert row.settled is None
     assert sid not in host.live

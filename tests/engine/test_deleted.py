@@ -77,3 +77,32 @@ async def test_nobody_is_told_of_a_deletion_that_failed():
     store.delete = delete
     assert (await (await door.prompt(sid, GO, ME)).done).text == "done"
     assert own.of(ev.Spoke)  # who watched sees on
+
+
+async def test_one_that_is_opened_by_the_name_of_a_deleted_one_is_another():
+    """Clients choose names: `main` is deleted, and opened again at once."""
+    door = memory_door(Scripted(["done", "new"]))
+    sid, own, every = await opened(door)
+    await (await door.prompt(sid, GO, ME)).done
+    store = host_of(door).store
+    put, emptied, go = store.put, asyncio.Event(), asyncio.Event()
+
+    async def slow(space, key, value):
+        if key == sid and value is None:  # it is gone, and what is beside it goes
+            emptied.set()
+            await go.wait()
+        await put(space, key, value)
+
+    store.put = slow
+    deleting = asyncio.ensure_future(door.delete(sid, ME))
+    await emptied.wait()
+    opening = asyncio.ensure_future(door.open(OpenSpec(cwd="/", id=sid), ME))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    go.set()
+    assert await deleting and (await opening).id == sid
+    assert door.live(sid) is not None
+    assert (await (await door.prompt(sid, GO, ME)).done).text == "new"
+    kinds = every.kinds()
+    assert kinds[kinds.index("Deleted") :].count("Opened") == 1
+    assert own.kinds()[-1] == "Deleted"

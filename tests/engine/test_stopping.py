@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from tests.engine.tape import ME, Tape
+from tests.engine.timers import LONG, Timers
 
 from dragoman.engine import events as ev
 from dragoman.engine import inbox as inbox_module
@@ -336,10 +337,11 @@ async def test_stop_ends_the_running_fails_the_queued_and_keeps_the_waiting():
 
 
 @pytest.fixture
-async def lingering():
+async def lingering(monkeypatch):
     """A host with a question open, whose stop lasts until a tool gives in."""
+    timers = Timers(monkeypatch)
     tool = Stubborn(ignores=True)
-    door = memory_door(Scripted([call("stubborn")]), [tool, EchoTool()], approval_timeout=1)
+    door = memory_door(Scripted([call("stubborn")]), [tool, EchoTool()], approval_timeout=LONG)
     running, _ = await start(door)
     await door.prompt(running, GO, ME)
     await tool.began.wait()
@@ -347,14 +349,15 @@ async def lingering():
     waiting, tape = await start(door)
     await door.prompt(waiting, GO, ME)
     await tape.until(ev.Asked)
-    yield door, waiting, tape, tool
+    await asyncio.wait_for(timers.arranged.wait(), 60)
+    yield door, waiting, tape, tool, timers
     tool.released.set()
 
 
 @pytest.mark.parametrize("way", ["a client", "its time is over"])
 async def test_an_answer_that_comes_while_the_host_stops_runs_nothing(lingering, way):
     """The tool would begin and be cut off a moment later: the question waits for the next start."""
-    door, waiting, tape, tool = lingering
+    door, waiting, tape, tool, timers = lingering
     ask = tape.of(ev.Asked)[0].ask
     stopping = asyncio.ensure_future(host_of(door).stop(60.0))
     await asyncio.sleep(0)
@@ -362,7 +365,9 @@ async def test_an_answer_that_comes_while_the_host_stops_runs_nothing(lingering,
         with pytest.raises(Busy, match="shutting down"):
             await door.answer(ask.id, "allow", ME)
     else:
-        await asyncio.sleep(1.5)  # longer than anybody was to be waited for
+        timers.come_due()
+        for _ in range(20):
+            await asyncio.sleep(0)
     tool.released.set()
     await asyncio.wait_for(stopping, 60)
     assert [row.ask.id for row in await door.asks(waiting)] == [ask.id]

@@ -11,6 +11,7 @@ from tests.engine.tape import ME
 from dragoman.agents.roles import find_roles
 from dragoman.engine.ask import Rule
 from dragoman.engine.content import Text, ToolResult
+from dragoman.engine.events import Opened
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.info import SessionQuery
 from dragoman.engine.rules import reaches
@@ -204,6 +205,34 @@ async def test_a_child_at_work_follows_its_parent_to_narrower_modes(
     assert door.live(child.id).mode == then
     await door.set_mode(parent, "full", ME)
     assert door.live(child.id).mode == then  # nobody gave it more
+    door.cancel(parent)
+    await work.done
+
+
+async def test_a_child_that_has_not_begun_follows_its_parent_to_narrower_modes(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / ".agents/agents"
+    folder.mkdir(parents=True)
+    (folder / "helper.md").write_text("---\nacts: true\n---\nHelp.")
+    script = ByPrompt(go=[turn(call("task", prompt="x", role="helper"))], x=[turn(hang())])
+    door, parent = await begin(script, tmp_path)
+    changed: list[Any] = []
+
+    class Narrows:
+        """Somebody takes the parent's mode down when they see that a child was opened."""
+
+        def speak(self, events: Any) -> None:
+            if any(isinstance(event.body, Opened) for event in events):
+                changed.append(asyncio.ensure_future(door.set_mode(parent, "readonly", ME)))
+
+    door.watch_all(ME, Narrows(), lambda said: None)
+    work = await door.prompt(parent, (Text("go"),), ME)
+    async with asyncio.timeout(60):
+        await script.asked["x"].wait()
+        await asyncio.gather(*changed)
+    (child,) = (await door.list(SessionQuery(parent=parent))).sessions
+    assert len(changed) == 1 and door.live(child.id).mode == "readonly"
     door.cancel(parent)
     await work.done
 

@@ -522,6 +522,35 @@ def test_no_look_of_a_folder_hides_what_was_written(tmp_path: Path, script: str)
     assert said and left == [root / ".envrc"] and left[0].read_text() == "mine", said
 
 
+def test_a_link_in_the_place_of_a_closed_folder_changes_nothing_where_it_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another command may put one there while the folder is looked into."""
+    sub, outside, scandir = tmp_path / "work/sub", tmp_path / "outside", os.scandir
+    sub.parent.mkdir()
+    outside.mkdir(mode=0o700)
+    watch = GuardedEntries([str(sub.parent)])
+    sub.mkdir()
+    sub.chmod(0o377)
+    looks: list[str] = []
+
+    def looked(path: str) -> Any:
+        if path != str(sub):
+            return scandir(path)
+        looks.append(path)
+        if len(looks) == 1:
+            raise PermissionError  # as for whoever is not root
+        found = scandir(path)
+        sub.rename(tmp_path / "moved")
+        sub.symlink_to(outside)
+        return found
+
+    monkeypatch.setattr(os, "scandir", looked)
+    watch.undo(str(tmp_path / "aside"))
+    assert len(looks) == 2 and stat.S_IMODE(outside.stat().st_mode) == 0o700
+    (tmp_path / "moved").chmod(0o755)
+
+
 def test_what_only_looks_like_it_stays(tmp_path: Path) -> None:
     """Bare repositories, what is built and links among rules are ordinary work."""
     (tmp_path / "AGENTS.md").write_text("rules")

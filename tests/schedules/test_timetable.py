@@ -3,7 +3,6 @@
 import asyncio
 import gc
 from contextlib import asynccontextmanager
-from typing import Any, cast
 
 import msgspec
 import pytest
@@ -273,7 +272,7 @@ async def test_a_run_that_cannot_be_written_down_is_tried_again_later(monkeypatc
         monkeypatch.setattr(store, "put", away)
         pass_time(door, table, 60_000)
         for _ in range(200):
-            table._changed.set()
+            pass_time(door, table, 0)
             await asyncio.sleep(0)
         assert len(tries) == 1
         monkeypatch.setattr(store, "put", put)
@@ -282,19 +281,20 @@ async def test_a_run_that_cannot_be_written_down_is_tried_again_later(monkeypatc
 
 
 async def test_who_is_told_something_while_being_cancelled_ends_all_the_same():
-    table = Timetable(door_of())
+    door = door_of()
+    table = Timetable(door)
     task = asyncio.ensure_future(table.keep())
     for _ in range(3):
         await asyncio.sleep(0)
-    table._changed.set()
+    pass_time(door, table, 0)
     await asyncio.sleep(0)  # the wait is over, its task has not gone on
     task.cancel()
     await asyncio.wait({task}, timeout=60)
     assert task.cancelled()
 
 
-def set_clock(door, now):
-    host_of(door).clock.now = now  # type: ignore[attr-defined]
+def set_clock(door, table, now):
+    pass_time(door, table, now - door.now_ms())
 
 
 async def test_a_clock_that_is_set_back_leaves_no_schedule_waiting_for_years():
@@ -302,12 +302,10 @@ async def test_a_clock_that_is_set_back_leaves_no_schedule_waiting_for_years():
     async with kept(door) as table:
         every = await table.add(job(when=When(every_ms=60_000)))
         once = await table.add(job(when=When(at=YEARS + 120_000)))
-        set_clock(door, YEARS)  # somebody sets it wrong
-        table._changed.set()
+        set_clock(door, table, YEARS)  # somebody sets it wrong
         await ran(table, every.id)
         assert table.get(every.id).next_run == YEARS + 60_000
-        set_clock(door, 1_000_000)  # and right again
-        table._changed.set()
+        set_clock(door, table, 1_000_000)  # and right again
         await is_next(table, every.id, 1_060_000)
         assert table.get(once.id).next_run == YEARS + 120_000  # a time is a time
         pass_time(door, table, 60_000)
@@ -340,16 +338,22 @@ async def test_a_daily_time_does_not_come_twice_when_the_clock_is_set_back_an_ho
         assert table.get(daily.id).next_run == tomorrow and len(await table.runs(daily.id, 5)) == 1
 
 
-async def test_what_could_not_be_run_is_not_put_off_for_longer_when_the_clock_is_set_back():
-    door = door_of(now=YEARS)
+async def test_what_could_not_be_run_is_not_put_off_for_longer_when_the_clock_is_set_back(
+    monkeypatch,
+):
+    store = MemoryStore()
+    door = door_of(store=store, now=YEARS)
+
+    async def away(space, key, value):
+        raise StoreFailed("The database is gone.")
+
     async with kept(door) as table:
         made = await table.add(job(when=When(every_ms=1_000)))
-        table._broke[made.id] = YEARS + 5_000
-        set_clock(door, 1_000_000)
-        table._changed.set()
+        with monkeypatch.context() as gone, pytest.raises(StoreFailed):
+            gone.setattr(store, "put", away)
+            await table.trigger(made.id)
+        set_clock(door, table, 1_000_000)
         await is_next(table, made.id, 1_001_000)
-        assert table._put_off(made, 1_000_000) == 1_005_000
-        del table._broke[made.id]
         pass_time(door, table, 6_000)
         await ran(table, made.id)
 
@@ -374,41 +378,8 @@ async def test_a_clock_that_goes_back_while_the_disk_is_full_ends_no_schedule():
         for _ in range(20):
             await asyncio.sleep(0)
         store.full = False
-        table._changed.set()
+        pass_time(door, table, 0)
         await is_next(table, made.id, 100_060_000)
-
-
-async def test_a_daemon_whose_store_is_away_at_its_start_loads_its_schedules_later():
-    from types import SimpleNamespace
-
-    from dragoman.daemon import main
-
-    class Away(MemoryStore):
-        away = 2
-
-        async def pairs(self, space):
-            if self.away:
-                self.away -= 1
-                raise StoreFailed("The database cannot be reached.")
-            return await super().pairs(space)
-
-    store = MemoryStore()
-    made = await Timetable(door_of(store=store)).add(job())
-    away = Away()
-    await away.put(module.JOBS, made.id, (await store.pairs(module.JOBS))[0][1])
-    door = door_of(store=away)
-    daemon = object.__new__(main.Daemon)
-    daemon._schedules, daemon._tasks = None, []
-    daemon.composed = cast(Any, SimpleNamespace(node=None, door=door, host=host_of(door)))
-    with pytest.raises(StoreFailed):  # whoever asks meanwhile is told
-        await daemon._timetable()
-    daemon._go_on(daemon._timetable, 0.0)
-    await daemon._tasks[0]
-    assert [one.id for one in (await daemon._timetable()).list()] == [made.id]
-    for task in daemon._tasks:
-        task.cancel()
-    await asyncio.gather(*daemon._tasks, return_exceptions=True)
-    await host_of(door).stop(0.0)
 
 
 class Slow(MemoryStore):
@@ -439,8 +410,8 @@ async def edited(table, job_id, **edit):
     return await table.change(msgspec.structs.replace(table.get(job_id), **edit))
 
 
-def stored(store, job_id):
-    return msgspec.json.decode(store._pairs[module.JOBS][job_id], type=Job)
+async def stored(store, job_id):
+    return msgspec.json.decode(await store.get(module.JOBS, job_id), type=Job)
 
 
 async def test_changes_at_the_same_time_keep_each_other():
@@ -453,7 +424,7 @@ async def test_changes_at_the_same_time_keep_each_other():
     await store.held(4)
     store.going.set()
     await asyncio.gather(*changing)
-    for found in (table.get(made.id), stored(store, made.id)):
+    for found in (table.get(made.id), await stored(store, made.id)):
         assert (found.enabled, found.name, found.prompt) == (False, "blue", "do")
 
 
@@ -468,7 +439,7 @@ async def test_one_that_is_disabled_while_its_run_is_noted_stays_so():
     await store.held(3)
     store.going.set()
     await asyncio.gather(running, off)
-    for found in (table.get(made.id), stored(store, made.id)):
+    for found in (table.get(made.id), await stored(store, made.id)):
         assert not found.enabled and found.last_status == "ok"
 
 
@@ -502,7 +473,7 @@ async def test_one_that_is_removed_while_it_is_changed_is_gone():
     changing = asyncio.ensure_future(edited(table, made.id, enabled=False))
     await table.remove(made.id)
     await asyncio.gather(changing, return_exceptions=True)
-    assert not table.list() and made.id not in store._pairs.get(module.JOBS, {})
+    assert not table.list() and not await store.pairs(module.JOBS)
 
 
 async def test_a_run_whose_session_cannot_be_noted_begins_no_prompt(monkeypatch, recwarn):

@@ -300,16 +300,19 @@ def test_a_value_of_json_is_written_as_what_it_is(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     for value in ({"a": 1}, [1], []):
         with pytest.raises(BadInput, match=r"agents\.main\.model must be a text"):
-            write.set_value(str(file), "agents.main.model", value)
-    assert not file.exists()
-    write.set_value(str(file), "agents.main.model", "demo/demo")
-    write.set_value(str(file), "acp.max_sessions", 7)
-    write.set_value(str(file), "agents.main.allow_env", ["A"])
+            write.with_value(str(file), "agents.main.model", value)
+    given: dict[str, Any] = {
+        "agents.main.model": "demo/demo",
+        "acp.max_sessions": 7,
+        "agents.main.allow_env": ["A"],
+    }
+    for key, one in given.items():
+        file.write_text(write.with_value(str(file), key, one))
     kept = tomllib.loads(file.read_text())
     assert kept["agents"]["main"] == {"model": "demo/demo", "allow_env": ["A"]}
     assert kept["acp"] == {"max_sessions": 7}
-    write.set_value(str(file), "agents.main.model", None)  # it wrote the word "null"
-    assert "model" not in tomllib.loads(file.read_text())["agents"]["main"]
+    without = write.with_value(str(file), "agents.main.model", None)  # it was the word "null"
+    assert "model" not in tomllib.loads(without)["agents"]["main"]
 
 
 def test_what_several_processes_set_at_once_is_all_there(tmp_path: Path) -> None:

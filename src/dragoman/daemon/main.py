@@ -79,6 +79,7 @@ class Daemon:
         self._apps: dict[str, Supervisor] = {}  # by dialect
         self._tracing: Tracing | None = None
         self._schedules: asyncio.Task[Any] | None = None
+        self._stamps: list[tuple[int, ...]] = []  # of the files of the configuration
 
     def _state_facts(self) -> None:
         """What dialects may show of the process, and cannot know by themselves."""
@@ -271,13 +272,13 @@ class Daemon:
         """Notice edits of the file, and who logs in or out: look, there is no portable event."""
         where = self.composed.places
         paths = where.config_file, login.path_of(where)
-        before = [_stamp(path) for path in paths]
+        self._stamps = self._stamps or [_stamp(path) for path in paths]
         while not self._lost():
             await self.listening.mend()
             await asyncio.sleep(_FILE_CHECK_SECONDS)
             now = [_stamp(path) for path in paths]
-            if now != before:
-                before = now
+            if now != self._stamps:
+                self._stamps = now
                 self.reload()
 
     def _lost(self) -> bool:

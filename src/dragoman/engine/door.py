@@ -410,7 +410,7 @@ class Door:
             await session.ledger.put(ev.ModeSet(mode, by))
         for child in tuple(self._host.live.values()):  # none does more than who it works for
             above = StartedBy.of(child.state.extra).session
-            if above == session_id and child.ledger.turn is not None:
+            if above == session_id and child.inbox.busy:
                 allowed = narrower(child.state.mode, mode)
                 if allowed != child.state.mode:
                     await child.ledger.put(ev.ModeSet(allowed, by))

@@ -223,6 +223,7 @@ class Host:
         """Make a session."""
         if self.store.stalled:
             raise stalled(self.store)
+        await self.arrivals.passed(spec.id)  # one of this name may be being deleted
         await self._make_room()
         if self.stopping:
             raise stopping()
@@ -535,26 +536,25 @@ class Host:
                 gone = await (await self.get(session_id)).erase(by)
             except UnknownSession:
                 return False
-        session = self.live.get(session_id)
-        if gone and session is not None:
-            self.let_down(session.ledger)
-        elif session is not None:
-            await self.close(session_id, "delete")
-        gone = await self.store.delete(session_id) or gone
-        await self.store.put(DRAFTS, session_id, None)
-        session = self.live.get(session_id)
-        if session is not None:  # somebody asked for it in between
-            self.let_down(session.ledger)
-        event = Event(session_id, self.clock.now_ms(), ev.Deleted(by))
-        for hub in (self._hubs.pop(session_id, None), self.hub if gone else None):
-            if hub is not None:
-                hub.emit(event)
-        try:
-            await self.rules.forget(session_id)
-            if self.checkpoints is not None:
-                await self.checkpoints.forget(session_id)
-        except Fault as problem:  # the session is gone all the same
-            self.trouble("what belonged to a session is still kept", problem, session=session_id)
+        # Nobody takes it up meanwhile, nor makes another of its name.
+        async with self.arrivals.turn(session_id):
+            session = self.live.get(session_id)
+            if gone and session is not None:
+                self.let_down(session.ledger)
+            elif session is not None:
+                await self.close(session_id, "delete")
+            gone = await self.store.delete(session_id) or gone
+            await self.store.put(DRAFTS, session_id, None)
+            event = Event(session_id, self.clock.now_ms(), ev.Deleted(by))
+            for hub in (self._hubs.pop(session_id, None), self.hub if gone else None):
+                if hub is not None:
+                    hub.emit(event)
+            try:
+                await self.rules.forget(session_id)
+                if self.checkpoints is not None:
+                    await self.checkpoints.forget(session_id)
+            except Fault as problem:  # the session is gone all the same
+                self.trouble("what it had is still kept", problem, session=session_id)
         return gone
 
     async def sweep(self, idle_seconds: float, most: int | None = None) -> list[str]:

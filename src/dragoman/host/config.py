@@ -1,6 +1,8 @@
 """The configuration of a running host: read by path, changed in the file, watched."""
 
+import asyncio
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import msgspec
@@ -55,30 +57,23 @@ class LiveConfig(Holder):
 
         return stop
 
-    def set(self, path: str, value: object) -> None:
+    async def set(self, path: str, value: object) -> None:
         """Write a value to the file and use it at once; None takes it out. Raises BadInput."""
-        from dragoman.settings.write import set_value
+        from dragoman.settings.write import with_value
 
-        set_value(self.places.config_file, path, value)
-        self.reload()
+        await self._rewrite(lambda file: with_value(file, path, value))
 
-    def unset(self, path: str) -> None:
-        from dragoman.settings.write import unset_key
-
-        unset_key(self.places.config_file, path)
-        self.reload()
-
-    def add_entry(self, table: str, key: str) -> None:
+    async def add_entry(self, table: str, key: str) -> None:
         from dragoman.settings.entries import with_entry
 
-        self._rewrite(lambda file: with_entry(file, table, key))
+        await self._rewrite(lambda file: with_entry(file, table, key))
 
-    def remove_entry(self, table: str, key: str) -> None:
+    async def remove_entry(self, table: str, key: str) -> None:
         from dragoman.settings.entries import without_entry
 
-        self._rewrite(lambda file: without_entry(file, table, key))
+        await self._rewrite(lambda file: without_entry(file, table, key))
 
-    def rename_entry(self, table: str, old: str, new: str) -> list[str]:
+    async def rename_entry(self, table: str, old: str, new: str) -> list[str]:
         from dragoman.settings.entries import renamed
 
         notes: list[str] = []
@@ -87,22 +82,26 @@ class LiveConfig(Holder):
             text, notes[:] = renamed(file, table, old, new)
             return text
 
-        self._rewrite(changed)
+        await self._rewrite(changed)
         return notes
 
-    def _rewrite(self, changed: Callable[[str], str]) -> None:
+    async def _rewrite(self, changed: Callable[[str], str]) -> None:
         """Use another text of the file; one that is refused leaves the file as it was."""
         from dragoman.settings.load import read_text
-        from dragoman.settings.write import changing, save
+        from dragoman.settings.write import save, until_alone
 
         file = self.places.config_file
-        with changing(file):
-            before = read_text(file)
-            save(file, changed(file))
+        with ExitStack() as held:
+            for pause in until_alone(file, held):
+                await asyncio.sleep(pause)
+            before, after = read_text(file), changed(file)
+            if after != before:
+                save(file, after)
             try:
                 self.reload()
             except Fault:
-                save(file, before)
+                if after != before:
+                    save(file, before)
                 raise
 
     def reload(self) -> list[tuple[str, Any, Any]]:

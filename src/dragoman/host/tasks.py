@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.engine import events as ev
 from dragoman.engine.content import Text
 from dragoman.engine.door import narrower
 from dragoman.engine.events import Who
@@ -97,6 +98,9 @@ class Tasks(Holder):
         child = await self._host.open(spec, by)
         env.progress(f"[session {child.id}]\n")
         await env.delegated(child.id, spec.title, by.name)
+        parent = self._host.live[env.session]  # whose mode somebody may have changed meanwhile
+        while (allowed := narrower(child.state.mode, parent.state.mode)) != child.state.mode:
+            await child.ledger.put(ev.ModeSet(allowed, by))
         work = await self._host.prompt(
             child.id, (Text(prompt),), by, key="", metadata=None, when_busy="queue", limit=4,
             wait=None,

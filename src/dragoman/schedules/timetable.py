@@ -230,7 +230,7 @@ class Timetable:
             for job in due:
                 self._begin(job, job.next_run)
             coming = [
-                max(job.next_run, self._put_off(job, now))
+                max(job.next_run, self._broke.get(job.id, 0))
                 for job in self._jobs.values()
                 if job.enabled and job.next_run is not None and job.id not in self._running
             ]
@@ -244,6 +244,7 @@ class Timetable:
 
     async def _clock_set_back(self, now: int) -> None:
         """Bring near again what the clock of before has put far away."""
+        self._broke = {id: min(until, now + _AGAIN_MS) for id, until in self._broke.items()}
         for job in tuple(self._jobs.values()):
             near = _in_reach(job, now)
             if self._jobs.get(job.id) is not job:
@@ -284,7 +285,7 @@ class Timetable:
         at = job.next_run
         if not job.enabled or at is None or job.id in self._running:
             return False
-        if self._put_off(job, now) > now:
+        if self._broke.get(job.id, 0) > now:
             return False
         begun, since = self._elsewhere.get(job.id, (None, 0))
         if begun == at and 0 <= now - since < _BOOKS_MS:
@@ -294,10 +295,6 @@ class Timetable:
         if job.node and not job.session and self._place.pins(job.cwd):
             return False  # its folder is elsewhere
         return at + _HEADSTART_MS <= now
-
-    def _put_off(self, job: Job, now: int) -> int:
-        """Until when one that could not be run waits; the clock may have been set back since."""
-        return min(self._broke.get(job.id, 0), now + _AGAIN_MS)
 
     def _begin(self, job: Job, at: int | None = None) -> "asyncio.Task[Run]":
         task = asyncio.ensure_future(self._run(job, at))

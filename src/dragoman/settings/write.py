@@ -28,24 +28,33 @@ def changing(file: str) -> Iterator[None]:
     Where nothing can be locked (some network file systems), the last one counts. Raises BadInput.
     """
     with ExitStack() as held:
-        try:
-            import fcntl
-
-            folder = os.path.dirname(os.path.realpath(file))
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-            held.callback(os.close, fd)
-            until = monotonic() + _PATIENCE
-            while not _locked(fcntl.flock, fd, fcntl.LOCK_EX | fcntl.LOCK_NB):
-                if monotonic() > until:
-                    raise BadInput(
-                        f"Another process has been changing {file} for {_PATIENCE:g} seconds.",
-                        "Let it finish, or end it, then try again.",
-                    )
-                sleep(0.01)  # nothing tells when it has done so
-        except (ImportError, OSError):
-            pass  # no such locks here, or no such folder, which is told when it is written
+        for pause in until_alone(file, held):
+            sleep(pause)
         yield
+
+
+def until_alone(file: str, held: ExitStack) -> Iterator[float]:
+    """Keep others from changing the file; says how long to wait before each further look.
+
+    Nothing tells when they have done so, and who serves clients waits without keeping them waiting.
+    """
+    try:
+        import fcntl
+
+        folder = os.path.dirname(os.path.realpath(file))
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        held.callback(os.close, fd)
+        until = monotonic() + _PATIENCE
+        while not _locked(fcntl.flock, fd, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            if monotonic() > until:
+                raise BadInput(
+                    f"Another process has been changing {file} for {_PATIENCE:g} seconds.",
+                    "Let it finish, or end it, then try again.",
+                )
+            yield 0.01
+    except (ImportError, OSError):
+        return  # no such locks here, or no such folder, which is told when it is written
 
 
 def _locked(lock: Callable[[int, int], None], fd: int, how: int) -> bool:
@@ -56,34 +65,36 @@ def _locked(lock: Callable[[int, int], None], fd: int, how: int) -> bool:
     return True
 
 
-def set_value(file: str, key: str, value: object) -> None:
-    """Write a value of JSON for a dotted key; null takes the key out. Raises BadInput."""
+def with_value(file: str, key: str, value: object) -> str:
+    """The file's text with a value of JSON for a dotted key; null takes it out. Raises BadInput."""
     if value is None:
-        unset_key(file, key)
-        return
+        return remove(read_valid(file), split_key(key))
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if isinstance(value, dict | list) and isinstance(_read(_find(key), text), str):
+    found, read = _read(key, text)
+    if isinstance(value, dict | list) and isinstance(read, str):
         hint = f"See: dragoman config explain {key}"
         raise BadInput(f"{key} must be a text, no object and no list.", hint)
-    set_key(file, key, text)
-
-
-def _read(found: shape.Key, text: str) -> Any:
-    # In a free table the value's form says its type, but a secret is a text, also one of digits.
-    kind = str if found.kind is Any and is_secret(found.path[-1]) else found.kind
-    return shape.read(kind, text)
+    return put(read_valid(file), found.path, read)
 
 
 def set_key(file: str, key: str, text: str) -> Any:
     """Write a value, given as text, for a dotted key; returns the value. Raises BadInput."""
-    found = _find(key)
-    value = _read(found, text)
-    if problem := shape.problem(found.kind, value):
-        shown = misplaced(found, text)
-        raise BadInput(f"{key} {problem} (got {shown!r}).", f"See: dragoman config explain {key}")
+    found, value = _read(key, text)
     with changing(file):
         save(file, put(read_valid(file), found.path, value))
     return value
+
+
+def _read(key: str, text: str) -> tuple[shape.Key, Any]:
+    """A key and the value that a text means for it. Raises BadInput."""
+    found = _find(key)
+    # In a free table the value's form says its type, but a secret is a text, also one of digits.
+    kind = str if found.kind is Any and is_secret(found.path[-1]) else found.kind
+    value = shape.read(kind, text)
+    if problem := shape.problem(found.kind, value):
+        shown = misplaced(found, text)
+        raise BadInput(f"{key} {problem} (got {shown!r}).", f"See: dragoman config explain {key}")
+    return found, value
 
 
 def put_table(file: str, path: Path, values: Mapping[str, Any]) -> None:

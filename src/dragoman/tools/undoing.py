@@ -265,7 +265,7 @@ def _behind(folder: str) -> list[os.DirEntry[str]]:
         return []  # gone, or no power over it
     finally:
         with contextlib.suppress(OSError):
-            os.chmod(folder, mode)
+            _chmod(folder, mode)
 
 
 def _open_up(path: str, wanted: int) -> int | None:
@@ -273,9 +273,21 @@ def _open_up(path: str, wanted: int) -> int | None:
     with contextlib.suppress(OSError), _folder_of(path) as (at, name):
         mode = os.stat(name, dir_fd=at, follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode) and mode & wanted != wanted:
-            os.chmod(name, stat.S_IMODE(mode) | wanted, dir_fd=at)
+            _chmod(path, stat.S_IMODE(mode) | wanted)
             return stat.S_IMODE(mode)
     return None
+
+
+def _chmod(folder: str, mode: int) -> None:
+    """Change the mode of a folder, and never of what a link leads to that came there just now."""
+    if sys.platform == "linux":
+        at = walk_directory(folder)
+        try:
+            os.chmod(f"/proc/self/fd/{at}", mode)  # one that is open for its place has no `fchmod`
+        finally:
+            os.close(at)
+    else:
+        os.chmod(folder, mode, follow_symlinks=False)
 
 
 def _named(path: str, data: bytes) -> str:

@@ -115,7 +115,7 @@ async def test_host_says_what_this_process_does_not_have() -> None:
         with pytest.raises(BadInput, match=why):
             await call(conn, params)
     with pytest.raises(BadInput, match="no configuration"):
-        host.config(conn, Config())
+        await host.config(conn, Config())
     assert host.apps(conn, None) == {"kept": [], "connected": []}
 
 
@@ -136,17 +136,20 @@ async def test_host_lists_agents_that_are_broken_with_their_problem(
 async def test_host_configuration_by_what_is_asked() -> None:
     conn = Conn()
     done: list[Any] = []
+
+    async def changed(*given: Any) -> None:
+        done.append(given)
+
     conn.door.config = SimpleNamespace(  # type: ignore[assignment]
-        get=lambda path: 1, set=lambda *a: done.append(a), unset=done.append,
-        reload=lambda: done.append("reload"),
-    )  # fmt: skip
+        get=lambda path: 1, set=changed, reload=lambda: done.append("reload")
+    )
     for op in ("get", "set", "unset", "reload"):
-        assert host.config(conn, Config(op, "a", 2)) == {"path": "a", "value": 1}
-    assert done == [("a", 2), "a", "reload"]
-    assert host.config(conn, Config("explain")) == {"keys": []}
+        assert await host.config(conn, Config(op, "a", 2)) == {"path": "a", "value": 1}
+    assert done == [("a", 2), ("a", None), "reload"]
+    assert await host.config(conn, Config("explain")) == {"keys": []}
     with pytest.raises(BadInput, match="value is missing"):
-        host.config(conn, Config("set", "a"))
-    host.config(conn, Config("set", "a", None))
+        await host.config(conn, Config("set", "a"))
+    await host.config(conn, Config("set", "a", None))
     assert done[3:] == [("a", None)]
 
 

@@ -60,7 +60,7 @@ async def test_the_real_configuration(tmp_path):
     path = {"path": "providers.openai.api_key"}
     assert (await talker.refused("config.get", path))["code"] == "FORBIDDEN"
     await talker.call("config.watch", {"paths": ["acp.max_sessions"]})
-    composed.config.set("acp.max_sessions", 3)
+    await composed.config.set("acp.max_sessions", 3)
     chunk = (await talker.chunk())["chunk"]
     assert chunk == {"path": "acp.max_sessions", "oldValue": 10, "newValue": 3}
     await desk.close()

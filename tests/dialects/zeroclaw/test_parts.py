@@ -290,10 +290,14 @@ def configured(values: dict[str, Any] | None = None, rows: Any = ()) -> Any:
     desk = desk_of(Scripted([]))
     desk.door.facts.explain = lambda path: rows
     done: list[Any] = []
+
+    async def added(*given: Any) -> None:
+        done.append(given)
+
     if values is not None:
         desk.door.config = SimpleNamespace(
             get=lambda path: values.get(path) if path else values,
-            add_entry=lambda *a: done.append(a), reload=lambda: done.append("reload"),
+            add_entry=added, reload=lambda: done.append("reload"),
         )  # fmt: skip
     return SimpleNamespace(door=desk.door, desk=desk, done=done)
 
@@ -304,11 +308,29 @@ async def test_config_is_not_there_or_is_read() -> None:
     conn = configured({"a": {"b": 1}})
     assert json.loads(bytes(config.get(conn, ConfigGet()))) == {"a": {"b": 1}}
     assert config.get(conn, ConfigGet("a"))["prop"] == "a"
-    assert config.create_key(conn, MapKey("agents", "x"))["created"] and conn.done == [
-        ("agents", "x")
-    ]
+    made = await config.create_key(conn, MapKey("agents", "x"))
+    assert made["created"] and conn.done == [("agents", "x")]
     assert config.sections(conn, None) == {"sections": []}
     assert config.validate(conn, None) == {"valid": True}
+
+
+async def test_config_what_is_asked_behind_a_change_is_answered_after_it() -> None:
+    conn, gate = configured({"a": 1}), asyncio.Event()
+    values = {"a": 1}
+
+    async def changed(path: str, value: Any) -> None:
+        await gate.wait()  # another process changes the file
+        values[path] = value
+
+    conn.door.config.set = changed
+    conn.door.config.get = values.get
+    talker = Talker(conn.desk)
+    setting = talker.say("config/set", {"prop": "a", "value": 2})
+    getting = talker.say("config/get", {"prop": "a"})
+    assert await talker.ask("health") and not [one for one in talker.seen if "id" in one]
+    gate.set()
+    assert (await talker.answer(setting))["result"]["set"]
+    assert (await talker.answer(getting))["result"]["value"] == 2
 
 
 def test_config_entries_hide_secrets_and_know_their_kind() -> None:

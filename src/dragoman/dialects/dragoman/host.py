@@ -121,7 +121,7 @@ async def commands(conn: "Caller", params: Folder) -> answers.Commands:
     return answers.Commands(rows)
 
 
-def config(conn: "Caller", params: Config) -> dict[str, Any]:
+async def config(conn: "Caller", params: Config) -> dict[str, Any]:
     live = conn.door.config
     if live is None:
         raise BadInput("This host has no configuration.")
@@ -133,7 +133,7 @@ def config(conn: "Caller", params: Config) -> dict[str, Any]:
     elif params.op == "set":
         if params.value is UNSET:
             raise BadInput("The value is missing.", "Give it, or take the key out with `unset`.")
-        live.set(params.path, params.value)
+        await live.set(params.path, params.value)
     elif params.op == "unset":
-        live.unset(params.path)
+        await live.set(params.path, None)
     return {"path": params.path, "value": live.get(params.path)}

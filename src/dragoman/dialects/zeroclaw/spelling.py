@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from dragoman.engine.faults import BadInput
-from dragoman.wire.verbs import C, P, Quick, Verb
+from dragoman.wire.verbs import C, Order, P, Quick, Verb
 
 _UPPER = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _QUOTED = re.compile(r"`(\$?\.?)([a-z0-9_.\[\]]+)`")
@@ -92,15 +92,18 @@ def verb(
     quick: Quick | None = None,
     alone: bool = False,
     queues: bool = False,
+    serial: bool = False,
 ) -> Verb:
     """One method.
 
     The results of a `native` one are engine structs, whatever the connection's spelling. `nested`
     are params whose own names are taken in both spellings as well. What a connection asks of a
     session behind one that is `alone` waits for its end; one that `queues` does so by itself.
+    Those that are `serial` run one after the other.
     """
     fields = () if params is None else _names(params)
-    made = Verb(run, direct=direct, plain=native, quick=quick, takes=params)
+    order: Order = "serial" if serial else "free"
+    made = Verb(run, order=order, direct=direct, plain=native, quick=quick, takes=params)
     if params is not None:
         made.read = read_as(params, nested)
     if made.waits and not queues:

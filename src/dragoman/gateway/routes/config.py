@@ -59,10 +59,7 @@ async def read(call: Call[None, PathQuery]) -> Value:
 async def write(call: Call[Setting, None]) -> Value:
     config, body = _there(call.door.config), call.body
     _check(body.key)
-    if body.value is None:
-        config.unset(body.key)
-    else:
-        config.set(body.key, body.value)
+    await config.set(body.key, body.value)
     call.gate.audit("config set", key=body.key, peer=call.request.peer)
     return Value(body.key, config.get(body.key))
 

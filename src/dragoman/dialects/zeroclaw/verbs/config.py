@@ -63,13 +63,13 @@ def get(conn: "ZeroclawHearer", params: ConfigGet) -> Any:
     return {"prop": params.prop, "value": _raw(value)}
 
 
-def put(conn: "ZeroclawHearer", params: ConfigSet) -> dict[str, Any]:
-    configured(conn).set(params.prop, params.value)
+async def put(conn: "ZeroclawHearer", params: ConfigSet) -> dict[str, Any]:
+    await configured(conn).set(params.prop, params.value)
     return {"prop": params.prop, "set": True}
 
 
-def drop(conn: "ZeroclawHearer", params: ConfigProp) -> dict[str, Any]:
-    configured(conn).unset(params.prop)
+async def drop(conn: "ZeroclawHearer", params: ConfigProp) -> dict[str, Any]:
+    await configured(conn).set(params.prop, None)
     return {"prop": params.prop, "deleted": True}
 
 
@@ -181,18 +181,18 @@ def templates(conn: "ZeroclawHearer", _: None) -> dict[str, Any]:
     }
 
 
-def create_key(conn: "ZeroclawHearer", params: MapKey) -> dict[str, Any]:
-    configured(conn).add_entry(params.path, params.key)
+async def create_key(conn: "ZeroclawHearer", params: MapKey) -> dict[str, Any]:
+    await configured(conn).add_entry(params.path, params.key)
     return {"path": params.path, "key": params.key, "created": True}
 
 
-def delete_key(conn: "ZeroclawHearer", params: MapKey) -> dict[str, Any]:
-    configured(conn).remove_entry(params.path, params.key)
+async def delete_key(conn: "ZeroclawHearer", params: MapKey) -> dict[str, Any]:
+    await configured(conn).remove_entry(params.path, params.key)
     return {"path": params.path, "key": params.key, "deleted": True}
 
 
-def rename_key(conn: "ZeroclawHearer", params: MapRename) -> dict[str, Any]:
-    notes = configured(conn).rename_entry(params.path, params.from_, params.to)
+async def rename_key(conn: "ZeroclawHearer", params: MapRename) -> dict[str, Any]:
+    notes = await configured(conn).rename_entry(params.path, params.from_, params.to)
     told = {"path": params.path, "from": params.from_, "to": params.to, "renamed": True}
     return {**told, "warnings": list(notes)}
 
@@ -280,21 +280,22 @@ def catalog_models(conn: "ZeroclawHearer", params: CatalogModels) -> dict[str, A
     }
 
 
+# What is asked behind a change is answered by what is so after it.
 VERBS = {
-    "config/get": verb(get, ConfigGet),
-    "config/set": verb(put, ConfigSet),
-    "config/delete": verb(drop, ConfigProp),
-    "config/list": verb(listed, ConfigList),
-    "config/map-keys": verb(map_keys, ConfigPath),
+    "config/get": verb(get, ConfigGet, serial=True),
+    "config/set": verb(put, ConfigSet, serial=True),
+    "config/delete": verb(drop, ConfigProp, serial=True),
+    "config/list": verb(listed, ConfigList, serial=True),
+    "config/map-keys": verb(map_keys, ConfigPath, serial=True),
     "config/sections": verb(sections),
     "config/templates": verb(templates),
     "config/status": verb(status),
-    "config/validate": verb(validate),
-    "config/reload": verb(reload),
+    "config/validate": verb(validate, serial=True),
+    "config/reload": verb(reload, serial=True),
     "config/catalog": verb(catalog),
     "config/catalog-models": verb(catalog_models, CatalogModels),
-    "config/map-key-create": verb(create_key, MapKey),
-    "config/map-key-delete": verb(delete_key, MapKey),
-    "config/map-key-rename": verb(rename_key, MapRename),
-    "config/resolve-alias-source": verb(alias_source, AliasSource),
+    "config/map-key-create": verb(create_key, MapKey, serial=True),
+    "config/map-key-delete": verb(delete_key, MapKey, serial=True),
+    "config/map-key-rename": verb(rename_key, MapRename, serial=True),
+    "config/resolve-alias-source": verb(alias_source, AliasSource, serial=True),
 }

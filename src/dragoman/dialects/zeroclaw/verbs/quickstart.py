@@ -180,7 +180,7 @@ def validate(conn: "ZeroclawHearer", params: Submitted) -> dict[str, Any]:
     return {"kind": "errors", "errors": errors} if errors else {"kind": "ok"}
 
 
-def apply(conn: "ZeroclawHearer", params: Submitted) -> Any:
+async def apply(conn: "ZeroclawHearer", params: Submitted) -> Any:
     """Write the agent into the configuration; it is there at once."""
     config = configured(conn)
     made, errors = _read(conn, params.submission)
@@ -188,12 +188,12 @@ def apply(conn: "ZeroclawHearer", params: Submitted) -> Any:
         return {"kind": "errors", "errors": errors}
     name = made.pop("name")
     try:
-        config.add_entry("agents", name)
+        await config.add_entry("agents", name)
         for key, value in made.items():
-            config.set(f"agents.{name}.{key}", value)
+            await config.set(f"agents.{name}.{key}", value)
     except Fault as fault:
         if name in conn.door.agents():
-            config.remove_entry("agents", name)
+            await config.remove_entry("agents", name)
         error = {"step": "agent", "field": "name", "message": str(fault)}
         return {"kind": "errors", "errors": [error]}
     provider = conn.door.profile(name).model.partition("/")[0]
