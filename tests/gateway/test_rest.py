@@ -246,8 +246,9 @@ async def test_the_dashboard_opens_and_says_that_the_store_is_stalled():
         async def asks(self, session=None, *, pending=False):
             raise StoreFailed(self.stalled)
 
-    async with serving(door=memory_door(Scripted(["ok"]), store=Gone())) as served:
-        host_of(served.door).store.stalled = "The database is gone."
+    store = Gone()
+    async with serving(door=memory_door(Scripted(["ok"]), store=store)) as served:
+        store.stalled = "The database is gone."
         async with served.client() as client, asyncio.timeout(60):
             async with client.stream("GET", "/api/live") as stream:
                 said = (line async for line in stream.aiter_lines() if line.startswith("data: "))
