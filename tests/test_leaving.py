@@ -76,6 +76,19 @@ with leaving_in_order():
     print("went on", flush=True)
     raise OSError("it broke on the way")
 """
+_AGAIN = """
+with leaving_in_order():
+    process = begin()
+    process.kill()
+    process.wait()
+    print("went on", flush=True)
+    try:
+        signal.raise_signal(signal.SIGTERM)
+        print("ignored", flush=True)
+    finally:
+        signal.raise_signal(signal.SIGHUP)  # while we leave there is no second end
+        print("cleared up", flush=True)
+"""
 _KEPT = """
 process = None
 with leaving_in_order():
@@ -98,6 +111,12 @@ def test_a_signal_that_comes_while_a_process_begins(
         [sys.executable, "-c", _BEGIN % number + how], capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout) == (code, said), done.stderr
+
+
+def test_after_one_that_was_lost_the_next_ends_it() -> None:
+    words = [sys.executable, "-c", _BEGIN % "SIGTERM" + _AGAIN]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (143, "went on\ncleared up\n"), done.stderr
 
 
 def test_ctrl_c_that_comes_while_a_process_begins() -> None:

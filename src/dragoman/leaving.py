@@ -1,6 +1,7 @@
 """What a command made for itself goes with it, also when a signal ends it."""
 
 import signal
+import weakref
 from contextlib import contextmanager
 
 from dragoman import TYPE_CHECKING
@@ -9,20 +10,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+class Leaving(SystemExit):
+    """The end that a signal asks for; what is on its way is held by somebody, what is lost is not."""
+
+
 @contextmanager
 def leaving_in_order() -> "Iterator[None]":
     """SIGTERM and a closed terminal end us as Ctrl-C does: processes and folders of ours go, too.
 
-    The first of them counts: a shell and the kernel may both tell that a terminal went away.
+    The first of them counts, until it is through: a shell and the kernel may both tell that a
+    terminal went away. One that was lost on the way does not keep the next from ending us.
     """
     mine = [one for one in (signal.SIGTERM, signal.SIGHUP) if _is_usual(one)]
     came: list[int] = []
+    under_way: list[weakref.ref[Leaving]] = []
 
     def leave(number: int, frame: object) -> None:
+        if any(one() is not None for one in under_way):
+            return
         came.append(number)
-        for one in mine:
-            signal.signal(one, signal.SIG_IGN)
-        raise SystemExit(128 + number)
+        ending = Leaving(128 + number)
+        under_way.append(weakref.ref(ending))
+        try:
+            raise ending
+        finally:
+            del ending  # else its traceback would hold it, and it us
 
     for one in mine:
         signal.signal(one, leave)

@@ -96,9 +96,34 @@ await browse({ address, code, executable }, async ({ page, wait, context }) => {
   await page.waitForFunction(() => /not found/.test(document.querySelector(".scroll .notice")?.textContent));
   await state(page, "live");
 
-  // --- the browser is let in no longer ---
+  // --- the store is stalled, and is back ---
+  const instead = (path, answer) => page.route((place) => place.pathname === path, (route) => route.fulfill(answer), { times: 1 });
+  await instead("/api/me", { status: 503, json: { error: { code: "store_failed", message: "The database is away." } } });
+  await page.goto(`${address}/`);
+  await page.waitForFunction(() => /database is away/.test(document.querySelector("main.lost")?.textContent));
+  const hello = JSON.stringify({ at: 1, stalled: "The database is gone." });
+  await instead("/api/live", { contentType: "text/event-stream", body: `event: hello\ndata: ${hello}\n\n` });
+  await page.clock.runFor(2000);
+  const alarm = (words) => page.waitForFunction((words) => document.querySelector("[role=alert]")?.textContent.includes(words), words);
+  await alarm("The database is gone.");
+  await page.clock.runFor(4000); // it asks again, and opens the stream again
+  await page.waitForFunction(() => !document.querySelector("[role=alert]").textContent);
+  await state(page, "live");
+
+  // --- a page that is locked opens no stream, whatever was under way ---
+  await page.goto("about:blank"); // the streams of the page before are over
   let asked = 0;
   page.on("request", (request) => { asked += /\/api\/live/.test(request.url()); });
+  await instead("/api/sessions/nobody", { status: 401, json: { error: { message: "A token is needed." } } });
+  await page.goto(`${address}/sessions/nobody`);
+  await page.waitForSelector("input.code");
+  await page.evaluate(async () => { for (let n = 0; n < 20; n++) await fetch("/livez"); });
+  tell({ step: "locked", asked });
+  await page.goto(`${address}/`);
+  await state(page, "live");
+
+  // --- the browser is let in no longer ---
+  asked = 0;
   tell({ step: "revoked" });
   await wait();
   await page.waitForSelector("input.code");

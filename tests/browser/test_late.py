@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.browser.test_dashboard import CHROMIUM, Browser
 from tests.browser.test_dashboard import pytestmark as marks
-from tests.daemon.running import Daemon, say, script
+from tests.daemon.running import Daemon, hang, say, script
 
 pytestmark = marks
 
@@ -34,4 +34,17 @@ def test_what_is_typed_while_answers_are_under_way_is_not_lost(tmp_path: Path) -
 
             settings = browser.step("settings")
             assert settings["unsaved"] and settings["kept"] == 9
+            assert browser.step("over")["troubles"] == []
+
+
+def test_an_answer_does_not_hide_what_the_stream_told_before_it(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    config = script(tmp_path, [hang()]) + "[gateway]\nport = 0\n"
+    with Daemon(tmp_path, config=config, gateway=True) as daemon:
+        daemon.wait_ready()
+        address = json.loads((daemon.data / "gateway.json").read_text())["address"]
+        code = daemon.said.decode().split("pair with the code ")[1].split()[0]
+        with Browser(address, code, CHROMIUM, str(work), script="newer.mjs") as browser:
+            assert "tell me more" in browser.step("newer")["running"]
             assert browser.step("over")["troubles"] == []

@@ -6,6 +6,7 @@ import json
 from tests.gateway.making import events_of, serving
 
 from dragoman.engine.content import Text
+from dragoman.engine.faults import StoreFailed
 from dragoman.engine.host import OpenSpec
 from dragoman.engine.traits import Correspondent, Given
 from dragoman.store.memory import MemoryStore
@@ -233,6 +234,27 @@ async def test_the_dashboard_stream_tells_sessions_approvals_and_clients():
         if served.door.visitors.clients:
             await asyncio.wait_for(left.wait(), 60)
         assert not served.door.visitors.clients
+
+
+async def test_the_dashboard_opens_and_says_that_the_store_is_stalled():
+    class Gone(MemoryStore):
+        """Takes nothing, and answers nobody."""
+
+        async def newest_gseq(self):
+            return await asyncio.get_running_loop().create_future()
+
+        async def asks(self, session=None, *, pending=False):
+            raise StoreFailed(self.stalled)
+
+    store = Gone()
+    async with serving(door=memory_door(Scripted(["ok"]), store=store)) as served:
+        store.stalled = "The database is gone."
+        async with served.client() as client, asyncio.timeout(60):
+            async with client.stream("GET", "/api/live") as stream:
+                said = (line async for line in stream.aiter_lines() if line.startswith("data: "))
+                assert json.loads((await anext(said))[6:])["stalled"] == "The database is gone."
+            status = (await client.get("/api/status")).json()
+            assert (status["stalled"], status["approvals"]) == ("The database is gone.", None)
 
 
 async def test_agents_models_status_and_metrics():

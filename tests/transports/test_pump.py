@@ -61,6 +61,19 @@ async def test_a_blob_alone_is_written_without_a_copy():
     assert shared.lines == b"x\ny\n" and shared.frames == b"\x81\x01x\x81\x01y"
 
 
+async def test_a_long_message_is_written_without_a_copy():
+    cage = Cage()
+    client = Client(cage)
+    long = b"x" * 2_000_000
+    cage.parrots[0].link.send(long)
+    await turn()
+    assert client.wire.writes[0] is long and client.wire.writes[1:] == [b"\n"]
+    cage.parrots[0].link.send(long)
+    cage.parrots[0].link.send(b"end")
+    await turn()
+    assert client.received() == [long, long, b"end"]
+
+
 async def test_split_lines_and_the_last_one_without_newline():
     cage = Cage()
     client = Client(cage)

@@ -80,7 +80,7 @@ class Board(Holder):
         outlet.on_close.append(lambda: door.visitors.leave(self._who))
         door.visitors.on_change.append(self._clients)
         outlet.on_close.append(lambda: door.visitors.on_change.remove(self._clients))
-        outlet.write(views.sse("hello", _encode({"at": door.now_ms()})))
+        self._write("hello", {"at": door.now_ms(), "stalled": door.health.stalled})
         self._clients()
         short = Feed()
         watch = door.watch_all(self._who, self._gate.short, short.deliver, lambda: short.paused)

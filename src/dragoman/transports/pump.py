@@ -21,6 +21,7 @@ from dragoman.wire.link import Blob, Hearer, Opener, Peer, tell_overlong
 
 BOUND = 16 * 1024 * 1024
 STALL = 120.0
+_LONG = 1_000_000  # bytes that are not copied once more
 _LOOK = 5.0  # seconds between two looks whether a client that has ended its side is there at all
 
 
@@ -410,12 +411,20 @@ class Pump(asyncio.Protocol):
         if isinstance(queue, list):
             glue = self._glue
             if len(queue) == 1:
-                data = queue[0] + glue
+                data = queue[0]
+                if len(data) < _LONG:
+                    data += glue
+                elif glue:  # a copy of a hundred MB would keep everybody waiting
+                    self._write(outlet, data)
+                    data = glue
             else:
                 queue.append(b"")
                 data = glue.join(queue)
         else:
             data = queue.lines
+        self._write(outlet, data)
+
+    def _write(self, outlet: asyncio.WriteTransport, data: bytes) -> None:
         if self.spy is not None:
             self.spy(data)
         outlet.write(data)

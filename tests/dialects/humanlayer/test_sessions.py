@@ -4,9 +4,9 @@ import asyncio
 
 import msgspec
 import pytest
-from tests.dialects.humanlayer.desk import Client, Refused, make, pending
+from tests.dialects.humanlayer.desk import HEALTH, HEALTHY, Client, Refused, make, pending
 
-from dragoman.dialects.humanlayer import session_rows
+from dragoman.dialects.humanlayer import session_rows, sessions
 from dragoman.dialects.humanlayer.rows import summary_of
 from dragoman.engine.content import Text
 from dragoman.engine.events import Who
@@ -222,6 +222,42 @@ async def test_an_unchanged_list_is_the_same_bytes_and_a_changed_one_encodes_one
     desk.session_rows._let_go()
     assert not desk.session_rows._entries and desk.session_rows._all is None
     assert len((await client.call("listSessions"))["sessions"]) == 199
+    await desk.close()
+
+
+async def test_a_long_list_is_the_same_bytes_made_beside_the_loop(monkeypatch):
+    door, desk = make()
+    for number in range(20):
+        await door.open(OpenSpec(cwd="/", title=f"{number} %d"), ME)
+    client = Client(desk)
+    asked = [
+        b'{"jsonrpc":"2.0","id":%b,"method":"%b"}' % (id, method)
+        for id in (b"7", b'"\xc3\xa4"', b"null")
+        for method in (b"listSessions", b"getSessionLeaves")
+    ]
+    asked.append(b"[" + b",".join(asked) + b"]")
+
+    async def all_answers():
+        for line in (*asked, b'{"jsonrpc":"2.0","method":"listSessions"}', HEALTH):
+            client.wire.send(line)
+        said = [await client.wire.receive() for _ in asked]
+        while (last := await client.wire.receive()) != HEALTHY:
+            said.append(last)
+        return said
+
+    short = await all_answers()
+    joined = []
+
+    def aside(function, *args):
+        joined.append(function)
+        return asyncio.get_running_loop().run_in_executor(None, function, *args)
+
+    monkeypatch.setattr(session_rows, "LONG", 1)
+    monkeypatch.setattr(sessions, "LONG", 1)
+    monkeypatch.setattr(asyncio, "to_thread", aside)
+    desk.session_rows._all = None
+    assert await all_answers() == short
+    assert len(joined) > len(asked)
     await desk.close()
 
 

@@ -4,10 +4,14 @@ The protocol lists every session in one answer, so the rows are kept encoded whi
 an unchanged list is the same bytes again, a changed one encodes the touched rows. Our own changes
 are always in the list; those of other processes too, because the store is asked what is new, at
 most every 50 ms. When nobody listed for a minute, all of it is let go.
+
+A hundred thousand sessions are 100 MB: what is that long is put together in a thread (joining bytes
+lets others run), so that nobody else waits for it.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 
 import msgspec
 
@@ -25,14 +29,15 @@ _KEEP_SECONDS = 60.0
 _LOOK_SECONDS = 0.05
 _RELOAD_SECONDS = 10.0  # deletions by other processes leave no event
 _CHANGES = 256
-_PAGE = 2_000
+_PAGE = 500  # encoded at one go
+LONG = 1_000_000  # bytes of a result
 
 
 class SessionRow(msgspec.Struct, frozen=True, gc=False):
     """What the lists need of one session."""
 
+    place: tuple[int, int, bool, str]  # in the order of the lists
     updated_at: int
-    created_at: int
     id: str
     parent: str | None
     status: str
@@ -58,12 +63,15 @@ class SessionRows:
         self._used = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._lock = asyncio.Lock()
+        self._joining = asyncio.Lock()
         self._line: tuple[bytes | None, bytes] = (None, b"")  # the result, and the whole response
 
     def line(self) -> bytes | None:
         """The response to `listSessions` but for its id, when it is certainly still right."""
         now = asyncio.get_running_loop().time()
         if self._all is None or not self._is_current(now) or now - self._looked >= _LOOK_SECONDS:
+            return None
+        if len(self._all) >= LONG:
             return None
         self._used = now
         if self._line[0] is not self._all:
@@ -74,15 +82,22 @@ class SessionRows:
     async def rows(self) -> bytes:
         """The result of `listSessions`."""
         await self._refresh()
-        if self._all is None:
-            self._all = _result(entry.row for entry in self._order)
-        return self._all
+        if self._all is not None:
+            return self._all
+        async with self._joining:  # one for all who ask
+            if self._all is None:
+                order = self._order
+                made = await _result([entry.row for entry in order])
+                if order is not self._order:
+                    return made
+                self._all = made
+            return self._all
 
     async def chosen(self, wanted: Callable[[SessionRow, frozenset[str]], bool]) -> bytes:
         """The same for those entries that are wanted, given the ids of all parents."""
         await self._refresh()
         parents = frozenset(entry.parent for entry in self._order if entry.parent)
-        return _result(entry.row for entry in self._order if wanted(entry, parents))
+        return await _result([entry.row for entry in self._order if wanted(entry, parents)])
 
     async def paths(self, limit: int) -> list[RecentPath]:
         """The working directories that were used last."""
@@ -140,7 +155,7 @@ class SessionRows:
         else:
             for session_id in touched:
                 await self._renew(session_id)
-        self._order = sorted(self._entries.values(), key=_latest, reverse=True)
+        self._order = sorted(self._entries.values(), key=attrgetter("place"), reverse=True)
         self._all = None
         self._place, self._deletions = place, deletions
         self._looked = asyncio.get_running_loop().time()
@@ -177,17 +192,14 @@ class SessionRows:
             self._timer = None
 
 
-def _latest(entry: SessionRow) -> tuple[int, int, bool, str]:
-    # Within one millisecond: a child is younger than its parent.
-    return entry.updated_at, entry.created_at, entry.parent is not None, entry.id
-
-
 def _entry(info: SessionInfo, now: int, before: SessionRow | None) -> SessionRow:
     if before is not None and before.seq == info.last_seq and not before.timed:
         return before
+    # Within one millisecond: a child is younger than its parent.
+    place = (info.updated_at, info.created_at, info.parent is not None, info.id)
     return SessionRow(
+        place,
         info.updated_at,
-        info.created_at,
         info.id,
         info.parent,
         status_of(info),
@@ -199,5 +211,10 @@ def _entry(info: SessionInfo, now: int, before: SessionRow | None) -> SessionRow
     )
 
 
-def _result(rows: Iterable[bytes]) -> bytes:
-    return b'{"sessions":[' + b",".join(rows) + b"]}"
+async def _result(rows: list[bytes]) -> bytes:
+    size = sum(map(len, rows))
+    if size < LONG:
+        return b'{"sessions":[' + b",".join(rows) + b"]}"
+    rows[0] = b'{"sessions":[' + rows[0]
+    rows[-1] += b"]}"
+    return await asyncio.to_thread(b",".join, rows)

@@ -38,18 +38,25 @@ def find(where: str) -> Callable[..., Any]:
     return found
 
 
-def _verb(params: type[msgspec.Struct], where: str, *, quick: "Quick | None" = None) -> Verb:
+def _verb(
+    params: type[msgspec.Struct],
+    where: str,
+    *,
+    direct: bool = False,
+    quick: "Quick | None" = None,
+) -> Verb:
     """A method whose function is `module.name`; the module is loaded when it is first called."""
     run: Callable[..., Any] | None = None
     WHERE.append(where)
 
-    async def later(conn: "HumanlayerHearer", asked: object) -> object:
+    async def later(conn: Any, asked: object) -> object:
         nonlocal run
         if run is None:
             run = find(where)
-        return await run(conn.desk, conn.who, asked)
+        return await (run(conn, asked) if direct else run(conn.desk, conn.who, asked))
 
-    return Verb(later, order="serial", quick=quick, read=_Params(params).read, takes=params)
+    read = _Params(params).read
+    return Verb(later, order="serial", direct=direct, quick=quick, read=read, takes=params)
 
 
 class _Params(Holder):
@@ -115,8 +122,8 @@ VERBS: dict[str, Verb] = {
     "launchSession": _verb(shapes.Launch, "launch.launch"),
     "continueSession": _verb(shapes.Continue, "launch.resume"),
     "interruptSession": _verb(shapes.OfSession, "sessions.interrupt"),
-    "listSessions": _verb(shapes.NoParams, "sessions.list_sessions", quick=_listed),
-    "getSessionLeaves": _verb(shapes.Leaves, "sessions.leaves"),
+    "listSessions": _verb(shapes.NoParams, "sessions.list_sessions", direct=True, quick=_listed),
+    "getSessionLeaves": _verb(shapes.Leaves, "sessions.leaves", direct=True),
     "getSessionState": _verb(shapes.OfSession, "sessions.session_state"),
     "getConversation": _verb(shapes.Conversation, "conversation.conversation"),
     "getSessionSnapshots": _verb(shapes.OfSession, "conversation.snapshots"),

@@ -17,7 +17,7 @@ class Status(msgspec.Struct, frozen=True):
     started_at: int
     sessions: int
     clients: int
-    approvals: int
+    approvals: int | None  # not known while the store is stalled
     durable: bool
     cost: float
     default_agent: str | None = None
@@ -26,6 +26,7 @@ class Status(msgspec.Struct, frozen=True):
     modes: tuple[str, ...] = ()
     options: tuple[str, ...] = ()  # what a new session may be given
     fleet: bool = False
+    stalled: str = ""  # why the store takes nothing now
 
 
 async def livez(call: Plain) -> Response:
@@ -62,12 +63,13 @@ async def status(call: Plain) -> Status:
     from .sessions import NewSession
 
     facts = call.door.facts
+    stalled = call.door.health.stalled
     return Status(
         version=facts.version,
         started_at=facts.started_at or 0,
         sessions=len(call.door.live_ids()),
         clients=len(call.door.visitors.clients),
-        approvals=len(await call.door.asks()),
+        approvals=None if stalled else len(await call.door.asks()),
         durable=call.door.durable,
         cost=call.gate.meter.cost,
         default_agent=call.door.default_agent(),
@@ -76,6 +78,7 @@ async def status(call: Plain) -> Status:
         modes=tuple(MODES),
         options=NewSession.__struct_fields__,
         fleet=facts.fleet is not None,
+        stalled=stalled,
     )
 
 

@@ -93,7 +93,8 @@ async def live(call: Call[None, LiveQuery]) -> Stream:
     query = call.query
     if query.session:
         await board.follow(query.session, query.since)
-    await call.door.reached()
+    if not call.door.health.stalled:  # it would wait until the store is back, and say nothing
+        await call.door.reached()
 
     def begin(outlet: Outlet) -> None:
         board.begin(outlet, wire=query.wire)

@@ -56,16 +56,16 @@ export class Live {
     this.old = null;
     this.wait = 500;
     this.want = () => "";
-    this.off = false;
+    this.off = false; // nothing is opened: who is here is not let in
     document.addEventListener("visibilitychange", () => {
       if (document.hidden) this.rest = setTimeout(() => this.sleep(), 20000);
-      else { clearTimeout(this.rest); this.seen?.(); if (!this.source && !this.off) this.open(); }
+      else { clearTimeout(this.rest); this.seen?.(); if (!this.source) this.open(); }
     });
   }
 
   open(want) {
     if (want) this.want = want;
-    this.off = false;
+    if (this.off) return;
     clearTimeout(this.again);
     if (this.source?.spoke) this.old = this.source;
     else this.source?.close();
@@ -108,6 +108,7 @@ export class Live {
   }
 
   stop() { this.close(); this.off = true; }
+  start() { this.off = false; }
 
   // A browser has few connections for each host, so hidden pages have none; but one of them watches
   // for all where nobody else tells of questions.

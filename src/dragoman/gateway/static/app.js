@@ -39,11 +39,17 @@ class App {
 
   async start() {
     if (here() === "/approve") { document.body.dataset.page = "approve"; showApprove(root); return; }
-    const me = await get("/api/me").catch(() => null);
-    if (!me) { fill(root, h("main.lost", { id: "main" }, h("h1", null, "The host is away"), h("p", null, "It cannot be reached. This page tries again by itself."))); setTimeout(() => this.start(), 2000); return; }
+    const me = await get("/api/me").catch((problem) => ({ problem }));
+    if (me.problem) {
+      const { status, message } = me.problem;
+      fill(root, h("main.lost", { id: "main" }, h("h1", null, status ? "The host cannot work now" : "The host is away"), h("p", null, message), h("p", null, "This page tries again by itself.")));
+      setTimeout(() => this.start(), 2000);
+      return;
+    }
     if (!me.authed) { this.lock(); return; }
     takeSecret();  // a browser that is let in already needs none
     this.locked = false;
+    this.live.start();
     this.draw();
     const ready = this.refresh();
     this.show();
@@ -106,7 +112,9 @@ class App {
   waits(id) { for (const ask of this.asks.values()) if (ask.session === id) return true; return false; }
   shows(ask) { return here() === "/approvals" || here() === "/" || here().startsWith(`/sessions/${encodeURIComponent(ask.session)}`); }
 
+  // An answer may be older than what the stream said while it was on its way.
   know(one) {
+    if (one.last_seq < this.known(one.id)?.last_seq) return;
     this.sessions.delete(one.id);
     this.sessions.set(one.id, one);
     for (const [id, old] of this.sessions) {
@@ -135,6 +143,7 @@ class App {
     this.side = new Side(this);
     this.nav = h("nav.tabs", { "aria-label": "Pages" });
     this.main = h("main", { id: "main", tabindex: "-1" });
+    this.alarm = h("div", { role: "alert" });
     fill(root, h("div.shell", null, h("div.left", null, this.side.node, this.nav), this.main));
     this.drawNav();
   }
@@ -156,8 +165,21 @@ class App {
     if (!at.startsWith("/sessions/")) document.title = waiting ? `(${waiting}) Dragoman` : "Dragoman";
   }
 
+  // Why the store takes nothing; asked for again until it does.
+  stall(why) {
+    clearTimeout(this.stalling);
+    renew(this.alarm, why ? h("p.notice", null, "The store is stalled, so what this page shows may be old and nothing can be begun. ", why) : null);
+    if (why) this.stalling = setTimeout(async () => {
+      const status = await get("/api/status").catch(() => null);
+      if (this.locked) return;
+      this.stall(status ? status.stalled : why);
+      if (status && !status.stalled) { this.refresh().then(() => this.side.inner.reload()).catch(() => {}); this.live.open(); }
+    }, 3000);
+  }
+
   listener() {
     return {
+      hello: (row) => this.stall(row.stalled),
       state: (state) => {
         document.body.dataset.live = state;
         if (state === "live" && this.was !== "live") {
@@ -221,7 +243,7 @@ class App {
     else if (first === "config") this.page = new ConfigPage(this, second || "");
     else this.page = new HomePage(this);
     document.body.dataset.page = first === "sessions" && !second ? "list" : first === "sessions" && third ? "timeline" : first || "home";
-    fill(this.main, this.page.node);
+    fill(this.main, this.alarm, this.page.node);
     this.main.scrollTop = 0;
     this.page.open?.();
     if (!this.page.ownStream) this.live.open(() => this.page.wants?.() || "");

@@ -97,6 +97,7 @@ export class HomePage {
     if (!this.closed) this.app.go(`/sessions/${encodeURIComponent(made.id)}`); // who went elsewhere meanwhile stays there
   }
 
+  connected() { if (!this.agents) this.open(); }
   looked() { this.update(); }
 
   update() {
