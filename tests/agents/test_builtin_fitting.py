@@ -54,7 +54,7 @@ def test_squeezing_takes_pictures_and_the_last_results_too() -> None:
     assert sizes(made)[-1] < 20_000
 
 
-async def test_a_full_context_is_squeezed_and_never_told_in_the_providers_words() -> None:
+async def test_a_full_context_is_squeezed_and_told_in_our_words_then_the_providers() -> None:
     class Large(EchoTool):
         async def run(self, args: Any, env: Any) -> Outcome:
             return Outcome((Text("y" * 200_000),))
@@ -70,7 +70,7 @@ async def test_a_full_context_is_squeezed_and_never_told_in_the_providers_words(
     session = (await door.open(OpenSpec(cwd="/"), ME)).id
     done = await (await door.prompt(session, (Text("go"),), ME)).done
     assert done.outcome == "failed" and "does not fit" in done.error
-    assert "prompt is too long" not in done.error
+    assert "prompt is too long" in done.error  # we may have taken something else for it
 
 
 def _large(size: int) -> EchoTool:

@@ -143,7 +143,7 @@ async def test_compaction_that_never_fits_says_so_in_our_words() -> None:
     turn = Turn(*history(9))
     with pytest.raises(ProviderFailed, match="does not fit") as found:
         await summarise(turn, Scripted([fail("context_full", "x")] * 9), MODEL, automatic=True)
-    assert found.value.hint == too_much().hint and turn.log[-1][0] == "uncompacted"
+    assert found.value.hint == too_much(found.value).hint and turn.log[-1][0] == "uncompacted"
     with pytest.raises(ProviderFailed, match="empty summary"):
         await summarise(Turn(*history(9)), Scripted(["  "]), MODEL, automatic=True)
 

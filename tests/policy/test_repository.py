@@ -10,7 +10,7 @@ from dragoman.engine.content import ToolCall
 from dragoman.engine.ports import Judgement, ToolSpec
 from dragoman.policy.autonomy import AutonomyPolicy, Rules
 from dragoman.policy.guarded import locked, repositories
-from dragoman.policy.repository import harmless_change, tame
+from dragoman.policy.repository import harmless_change, history, tame
 
 PLAIN = "[core]\n\tbare = false\n# a comment\n\n[user]\n\tname = Me\n"
 
@@ -266,3 +266,36 @@ def test_nothing_puts_a_program_where_the_next_one_is_looked_for(
     assert [verdict(c) for c in ("cp x y && echo done", "ls; cp x y", "ls")] == ["allow"] * 3
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     assert verdict("cp x .venv/bin/ls; ls") == "allow"
+
+
+def test_what_git_reads_outside_of_a_workspace(tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    top = made(tmp_path / "repo")
+    sub = top / "a" / "b"
+    sub.mkdir(parents=True)
+    assert history(str(top), home) == ()  # it lies in there
+    assert history(str(sub), home) == (f"{top}/.git",)
+    assert history(str(sub), str(top)) == history(str(sub), str(top / "a")) == ()
+    assert history(str(tmp_path), home) == ()
+
+    tree = tmp_path / "tree"
+    entry = top / ".git" / "worktrees" / "tree"
+    for folder in (tree / "sub", entry):
+        folder.mkdir(parents=True)
+    (tree / ".git").write_text(f"gitdir: {entry}\n")
+    assert history(str(tree), home) == ()  # the repository does not say so
+    (entry / "gitdir").write_text(f"{tree}/.git\n")
+    led = (f"{top}/.git", f"{tree}/.git")
+    assert history(str(tree), home) == history(str(tree / "sub"), home) == led
+
+    other = tmp_path / "other"  # it claims an entry that is another's
+    other.mkdir()
+    (other / ".git").write_text(f"gitdir: {entry}\n")
+    assert history(str(other), home) == ()
+    (other / ".git").write_bytes(b"gitdir: \xff\0\n")
+    assert history(str(other), home) == ()
+    (other / ".git").unlink()
+    (other / ".git").symlink_to(top / ".git")
+    assert history(str(other), home) == ()
+    (top / ".git" / "HEAD").unlink()
+    assert history(str(tree), home) == ()  # no repository any more

@@ -83,6 +83,8 @@ def test_a_prompt_that_is_too_long_is_known_by_many_sentences(said: str) -> None
         "model not found",
         "image exceeds 5 MB maximum",
         "invalid input: messages must alternate",
+        "Invalid 'tools[3].function.name': string too long",
+        "Invalid 'input[4].call_id': string too long",
     ],
 )
 def test_other_mistakes_are_no_long_prompt(said: str) -> None:

@@ -46,7 +46,7 @@ class Desk:
     """A repository with an agent whose commands are all allowed."""
 
     def __init__(self, top: Path, confine: Confine) -> None:
-        self.top, self.work = top, top / "work"
+        self.top, self.work, self.confine = top, top / "work", confine
         self.work.mkdir()
         git("init", "-q", "-b", "main", cwd=self.work)
         (self.work / "a.txt").write_text("a\n")
@@ -244,6 +244,34 @@ async def test_git_works(desk: Desk) -> None:
             assert "[exit 0]" in text and "[undone" not in text, (line, text)
     assert "more" in git("log", "--oneline", cwd=desk.work)
     assert (desk.work / "inner/.git/config").exists() and (desk.work / "copy/a.txt").exists()
+
+
+async def test_git_looks_where_the_repository_lies_outside(desk: Desk) -> None:
+    """In a worktree, and in a folder below the checkout; there is no writing to either."""
+    main, tree, other = desk.work, desk.top / "tree", desk.top / "other"
+    git("worktree", "add", "-q", "-b", "apart", str(tree), cwd=main)
+    git("clone", "-q", str(main), str(other), cwd=desk.top)
+    (tree / "sub").mkdir()
+    (tree / "a.txt").write_text("b\n")
+    below = not isinstance(desk.confine, Bubblewrap)  # git stops at the mount of the workspace
+    for desk.work in (tree, tree / "sub") if below else (tree,):
+        text = await desk.script("set -e; git log --format=%s; git show apart:a.txt; git branch")
+        assert "[exit 0]" in text and "first" in text and "* apart" in text, text
+    desk.work = tree
+    assert "+b" in await desk.run("git diff")
+    walled = not isinstance(desk.confine, Unconfined)
+    text = await desk.script("git commit -qam more; echo x > ../work/.git/x; cat ../work/a.txt")
+    assert not walled or ("index.lock" in text and "a.txt: " in text), text
+    assert not walled or not (main / ".git/x").exists()
+    (main / "sub").mkdir()
+    desk.work = main / "sub"
+    text = await desk.script("git log --format=%s")
+    assert not below or "first" in text, text
+    # A file that leads to a repository which does not know of it opens nothing.
+    desk.work = desk.top / "liar"
+    desk.work.mkdir()
+    (desk.work / ".git").write_text(f"gitdir: {other}/.git\n")
+    assert not walled or "first" not in await desk.script("git log --format=%s")
 
 
 async def test_a_plain_command_of_git_keeps_its_own_harmless_keys(desk: Desk) -> None:

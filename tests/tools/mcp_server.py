@@ -1,5 +1,7 @@
-"""A small MCP server for tests: `python mcp_server.py [stdio|http PORT|sse PORT]`."""
+"""A small MCP server for tests: `python mcp_server.py [stdio|stuck|http PORT|sse PORT]`."""
 
+import asyncio
+import signal
 import sys
 
 from mcp.server.mcpserver import MCPServer
@@ -20,7 +22,20 @@ def fail() -> str:
     raise ValueError("it broke")
 
 
+async def wait() -> None:
+    """Never come back, and let others go on."""
+    await asyncio.Event().wait()
+
+
+async def hang() -> None:
+    """Never come back, and do nothing else either."""
+    signal.pause()
+
+
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["stuck"]:
+        server.add_tool(wait)
+        server.add_tool(hang)
     if sys.argv[1:2] == ["http"]:
         server.run("streamable-http", port=int(sys.argv[2]))
     elif sys.argv[1:2] == ["sse"]:

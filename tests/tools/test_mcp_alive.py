@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.tools.test_mcp import Env, connect, listening, ready
+from tests.tools.test_mcp import SERVER, STDIO, Env, connect, listening, ready
 
 from dragoman.engine.content import text_of
 from dragoman.engine.faults import BadInput
@@ -15,6 +15,7 @@ from dragoman.tools import mcp_alive
 from dragoman.tools.mcp import McpTools
 
 Noted = asyncio.Queue[tuple[str, str]]
+STUCK = {**STDIO, "name": "far", "args": [SERVER, "stuck"], "timeout_secs": 0.5}
 
 
 class Plain:
@@ -194,4 +195,44 @@ async def test_the_end_of_its_stream_is_noticed_at_once(monkeypatch: pytest.Monk
         assert tools.find("mcp__far__add") is not None
         process.kill()
         assert "Error" not in await lost(noted)  # in words, not by a class of the library
+        await tools.close()
+
+
+async def test_a_program_that_answers_no_call_and_no_ping_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It runs, so nothing else would ever tell."""
+    monkeypatch.setattr(mcp_alive, "PATIENCE_SECONDS", 0.05)
+    noted: Noted = asyncio.Queue()
+    tools = connect([STUCK], lambda *note: noted.put_nowait(note))
+    await ready(tools)
+    try:
+        hang = tools.find("mcp__far__hang")
+        assert hang is not None
+        with pytest.raises(BadInput, match="no answer"):
+            await hang.run({}, Env())  # type: ignore[arg-type]
+        assert await lost(noted) == "it does not answer any more"
+    finally:
+        await tools.close()
+
+
+async def test_a_program_that_is_slow_and_answers_is_kept() -> None:
+    noted: Noted = asyncio.Queue()
+    tools = connect([STUCK], lambda *note: noted.put_nowait(note))
+    await ready(tools)
+    try:
+        wait = tools.find("mcp__far__wait")
+        add = tools.find("mcp__far__add")
+        assert wait is not None and add is not None
+        with pytest.raises(BadInput, match="no answer"):
+            await wait.run({}, Env())  # type: ignore[arg-type]
+        async with asyncio.timeout(60):
+            while True:  # whatever a busy machine takes for one
+                try:
+                    said = await add.run({"a": 1, "b": 1}, Env())  # type: ignore[arg-type]
+                    break
+                except BadInput:
+                    continue
+        assert text_of(said.content) == "2" and noted.empty()
+    finally:
         await tools.close()

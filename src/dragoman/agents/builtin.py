@@ -97,7 +97,7 @@ class BuiltinAgent:
         except ProviderFailed as failure:
             if failure.kind != "context_full":
                 raise
-            raise too_much() from failure
+            raise too_much(failure) from failure
 
     async def _step(
         self,

@@ -65,17 +65,17 @@ async def _summarise(
                 raise
             room = min(room, len(said)) // 3
             if room < _LEAST:
-                raise too_much() from failure
+                raise too_much(failure) from failure
     if not summary:
         raise ProviderFailed("empty summary from model", "refused")
     await turn.compacted(summary, keep, usage, model.cost(usage), automatic=automatic)
     return summary
 
 
-def too_much() -> ProviderFailed:
-    """A full context in our words: what a provider says about it tells a user nothing."""
+def too_much(failure: ProviderFailed) -> ProviderFailed:
+    """A full context in our words, then the provider's: by its words alone we took it for one."""
     return ProviderFailed(
-        "What is to be read at once does not fit into this model.",
+        f"What is to be read at once does not fit into this model: {failure.message}.",
         "context_full",
         hint="Begin a new session with less, or choose a model with a larger window.",
     )

@@ -23,6 +23,7 @@ from .guarded import locked
 from .interpreters import environment, installation, installations
 from .opening import open_exact, walk_directory
 from .profiles import STRICT
+from .repository import history
 
 FORBIDDEN = STRICT.forbidden
 _NEVER = ("/proc", "/sys", "/dev")  # whatever the lists say
@@ -139,8 +140,11 @@ class Boundary:
 
     @property
     def legible(self) -> tuple[str, ...]:
-        """What commands may read and run: now, since environments come and go."""
-        found = (one for one in installations(self.roots) if not self._forbids(one, False))
+        """What commands may read and run: now, since environments and worktrees come and go."""
+        places = list(installations(self.roots))
+        if self._legible:  # else it reads narrowly
+            places += (path for root in self.roots for path in history(root, self.home))
+        found = (one for one in places if not self._forbids(one, False))
         return (*self._legible, *self.learned, *found)
 
     @property

@@ -48,6 +48,35 @@ def tame(cwd: str) -> bool:
         found = above
 
 
+def history(root: str, home: str) -> tuple[str, ...]:
+    """What of a repository git must read to work in a workspace, where it lies outside of that.
+
+    Nothing where what leads there may have been put there. A repository that holds the home
+    directory is no project's: whoever works in a folder of it did not mean that.
+    """
+    top = root
+    while not os.path.lexists(inner := f"{top}/.git"):
+        above = os.path.dirname(top)
+        if above == top:
+            return ()
+        top = above
+    if os.path.islink(inner):
+        return ()
+    if os.path.isdir(inner):
+        return () if top == root or f"{home}/".startswith(f"{top}/") else (inner,)
+    try:
+        entry = os.path.realpath(os.path.join(top, _first_line(inner).removeprefix("gitdir: ")))
+        back = _first_line(f"{entry}/gitdir")
+    except (OSError, UnicodeError, ValueError):
+        return ()
+    # A repository says itself which worktrees it has: a file in a workspace alone leads nowhere.
+    worktrees = os.path.dirname(entry)
+    common = os.path.dirname(worktrees)
+    known = os.path.basename(worktrees) == "worktrees" and _taken(common)
+    own = os.path.realpath(os.path.join(entry, back)) == inner
+    return (common, inner) if known and own else ()
+
+
 def is_top(cwd: str) -> bool:
     """Whether git takes a folder's own `.git`, so that nothing else in there can be a repository.
 

@@ -157,7 +157,7 @@ class McpConnection:
         self._closed = False
         self._lost = ""
         self._session: Any = None
-        self._alive: Alive | None = None  # of one over HTTP
+        self.alive = Alive()
         self._words = _Words()
         self._task = asyncio.create_task(self._run(), name=f"mcp {server.name}")
 
@@ -195,6 +195,7 @@ class McpConnection:
         async with AsyncExitStack() as stack:
             async with asyncio.timeout(CONNECT_SECONDS if self._auth is None else SIGN_IN_SECONDS):
                 mark = secrets.token_hex(16)
+                self.alive = Alive()
                 streams = await _streams(self, stack, mark)
                 heard = streams[0]
                 if self.server.transport in ("stdio", "sse"):
@@ -207,10 +208,7 @@ class McpConnection:
                 self.tools = await self._listed(session)
             self._session = session
             self.ready.set()
-            if self._alive is not None:
-                await self._alive.until(session, self._stop)
-            else:
-                await self._stop.wait()
+            await self.alive.until(session, self._stop)
             if self._lost:
                 raise ConnectionError(self._lost)
 
@@ -251,7 +249,7 @@ class McpConnection:
             raise BadInput(
                 f"MCP server {self.server.name} is not connected: {self.problem or 'it stopped'}"
             )
-        alive = self._alive or Alive(object)
+        alive = self.alive
         alive.calls += 1
         try:
             return await session.call_tool(name, args)
@@ -369,6 +367,7 @@ class McpTool:
                 self._connection.asking.begin(env, deadline, server.timeout)
                 result = await self._connection.call(self._name, args)
         except TimeoutError:
+            self._connection.alive.doubt()
             raise BadInput(
                 f"{self._name}: no answer from MCP server {server.name} in {server.timeout:g} s"
             ) from None
@@ -454,8 +453,8 @@ async def _streams(way: McpConnection, stack: AsyncExitStack, mark: str) -> Any:
     from mcp.client import streamable_http as http
 
     client = await stack.enter_async_context(http.create_mcp_http_client(headers, auth=auth))
-    way._alive = Alive(http.httpx2.AsyncByteStream)
-    client.event_hooks = {"response": [way._alive.heard]}
+    way.alive = Alive(http.httpx2.AsyncByteStream)
+    client.event_hooks = {"response": [way.alive.heard]}
     opened = http.streamable_http_client(server.url, http_client=client)
     return await stack.enter_async_context(opened)
 

@@ -1,7 +1,8 @@
-"""Whether an MCP server over HTTP, which nothing binds to us while it is idle, is still there.
+"""Whether an MCP server is still there: the answer to a `ping` decides.
 
-Where it offers a stream of events, the end of that stream is the first sign; where it does not, it
-is asked now and then. In both cases the answer to a `ping` decides.
+Nothing binds one over HTTP to us while it is idle: where it offers a stream of events, the end of
+that stream is the first sign; where it does not, it is asked now and then. Every one is asked when
+a call had no answer.
 """
 
 import asyncio
@@ -16,10 +17,13 @@ _CLOSED = -32000  # the library's word for "there will be no answer"
 class Alive:
     """Looks after one connection."""
 
-    def __init__(self, stream: type) -> None:
-        """`stream` is the HTTP library's class of a body that comes piece by piece."""
+    def __init__(self, stream: type = object) -> None:
+        """`stream` is the HTTP library's class of a body that comes piece by piece.
+
+        Without it the connection itself tells its end: the server is asked in doubt only.
+        """
         self._stream = stream
-        self._look = asyncio.Event()  # a stream of events has ended
+        self._look = asyncio.Event()  # a stream of events has ended, a call had no answer
         self._answers = False  # it has answered a ping as it should
         self.calls = 0  # under way: a server that works for us is not asked
         self.over = False  # it does not know our session any more
@@ -32,6 +36,10 @@ class Alive:
         kind = response.headers.get("content-type", "")
         if request.method == "GET" and kind.startswith("text/event-stream"):
             response.stream = _ending(self._stream, response.stream, self._look.set)
+
+    def doubt(self) -> None:
+        """A call had no answer in its time."""
+        self._look.set()
 
     async def until(self, session: Any, stopped: asyncio.Event) -> None:
         """Wait until it is to be left. Raises when the server is gone."""
@@ -47,7 +55,8 @@ class Alive:
     async def _rest(self, stop: "asyncio.Future[Any]") -> None:
         look = asyncio.ensure_future(self._look.wait())
         try:
-            await asyncio.wait({stop, look}, timeout=PING_SECONDS, return_when="FIRST_COMPLETED")
+            every = None if self._stream is object else PING_SECONDS
+            await asyncio.wait({stop, look}, timeout=every, return_when="FIRST_COMPLETED")
         finally:
             look.cancel()
         self._look.clear()
