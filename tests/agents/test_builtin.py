@@ -114,6 +114,7 @@ async def test_an_answer_that_is_not_whole_says_so(answer, told):
             ("invalid escape character in string", 'xxx\\q", "b"'),
         ),
         ('{"a":' + "[" * 5000, ("recursion",)),
+        ('{"a":' + "[" * 400 + "]" * 400 + "}", ("nested too deep",)),
     ],
 )
 async def test_a_call_that_cannot_be_read_hears_what_is_wrong_with_it(raw, told):

@@ -28,6 +28,24 @@ async def test_the_document_names_every_route():
         assert len(ids) == len(set(ids))
 
 
+def test_every_body_may_be_of_a_wrong_kind():
+    for path, ways in DOCUMENT["paths"].items():
+        for method, one in ways.items():
+            is_json = "application/json" in one.get("requestBody", {}).get("content", {})
+            assert ("415" in one["responses"]) is is_json, f"{method} {path}"
+
+
+async def test_an_export_is_of_a_kind_that_the_document_names():
+    kinds = DOCUMENT["paths"]["/api/sessions/{id}/export"]["get"]["responses"]["200"]["content"]
+    got = []
+    async with serving() as served, served.client() as client:
+        id = (await client.post("/api/sessions", json={})).json()["id"]
+        for form in ("html", "markdown", "json"):
+            answer = await client.get(f"/api/sessions/{id}/export", params={"format": form})
+            got.append(answer.headers["content-type"].partition(";")[0])
+    assert sorted(got) == sorted(kinds)
+
+
 class Beside:
     """A gateway in a thread of its own, because schemathesis asks synchronously."""
 

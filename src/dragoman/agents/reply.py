@@ -24,6 +24,7 @@ from dragoman.engine.ports import (
     TurnPort,
 )
 from dragoman.holding import Holder
+from dragoman.wire.codec import is_deep
 
 
 @asynccontextmanager
@@ -136,6 +137,8 @@ class Reply(Holder):
         try:
             args = msgspec.json.decode(raw.encode(), type=dict[str, Any]) if raw.strip() else {}
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            return ToolCall(call_id, name, None, raw)
+        if is_deep(raw.encode()):  # no client could be told of them
             return ToolCall(call_id, name, None, raw)
         return ToolCall(call_id, name, args)
 

@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 Told = Callable[[dict[str, Any]], None]
 _SHOWN = 16_384  # characters of one line
+# Looking for secrets takes a microsecond for each character, in which nobody else is served: what
+# is never shown is not looked at. The rest is for what becomes shorter when its secrets are hidden.
+_LOOKED_AT = 20_480
+_LEAST = 256  # of a text, however little room is left
 _SET = ("value", "oldValue", "newValue")
+_PATHS = ("path", "prop")
 _LONGEST = 16 * 1024 * 1024
 _BINARY = 2  # the frames with a higher code are control frames
 
@@ -147,16 +152,53 @@ def hidden(line: bytes) -> str:
 
     text = line.decode("utf-8", "replace")
     try:
-        value = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        return scrub(text)[:_SHOWN]
-    if isinstance(value, dict | list):
-        clean = redact(_without_settings(_without_environment(value)))
-        if clean != value:
-            text = msgspec.json.encode(clean).decode()
-        else:
-            text = scrub(text)
+        text = _without_secrets(text, msgspec.json.decode(line))
+    except (msgspec.DecodeError, RecursionError):  # it may be nested as deep as it likes
+        return scrub(_whole_words(text, _LOOKED_AT))[:_SHOWN]
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _without_secrets(text: str, value: object) -> str:
+    """The text of a value, as much as can be shown of it."""
+    import msgspec
+
+    if not isinstance(value, dict | list):
+        return text
+    if len(text) > _LOOKED_AT:
+        value, _ = _beginning(value, _LOOKED_AT)
+        text = msgspec.json.encode(value).decode()
+    clean = redact(_without_settings(_without_environment(value)))
+    return scrub(text) if clean == value else msgspec.json.encode(clean).decode()
+
+
+def _beginning(value: object, room: int) -> tuple[object, int]:
+    """As much of a value as has room when it is written down, and the room that is left."""
+    made: Any
+    if isinstance(value, str):
+        return _whole_words(value, max(room, _LEAST)), room - len(value) - 2
+    if isinstance(value, dict):
+        made = {}
+        for name, one in value.items():
+            if room > 0 or name in _PATHS:  # a path may say that what stands before it is secret
+                shown, room = _beginning(one, room - len(name) - 4)
+                made[_whole_words(name, _LOOKED_AT)] = shown
+        return made, room
+    if isinstance(value, list):
+        made = []
+        for one in value:
+            if room <= 0:
+                break
+            shown, room = _beginning(one, room - 1)
+            made.append(shown)
+        return made, room
+    return value, room - 4
+
+
+def _whole_words(text: str, room: int) -> str:
+    """The beginning of a text; its last word is left out where half of it would not be known."""
+    if len(text) <= room:
+        return text
+    return text[:room].rpartition(" ")[0] or text[:room]
 
 
 def _without_environment(value: object) -> object:
@@ -180,7 +222,7 @@ def _without_settings(value: object) -> object:
     if not isinstance(value, dict):
         return value
     made = {name: _without_settings(one) for name, one in value.items()}
-    path = value.get("path", value.get("prop"))
+    path = value.get(_PATHS[0], value.get(_PATHS[1]))
     secret = isinstance(path, str) and is_secret(path.rpartition(".")[2])
     # What an app asked for by its path comes alone, and only the request says what it is.
     secret = secret or (value.keys() == {"value"} and isinstance(value["value"], str))

@@ -247,6 +247,8 @@ def _unreadable(raw: str) -> str:
         at = int(found[1]) if found else 0
         near = data[max(at - _AROUND, 0) : at + _AROUND].decode("utf-8", "ignore")
         return f"invalid args: not a JSON object: {what}, near: {near}"
+    if isinstance(made, dict):
+        return "invalid args: the JSON is nested too deep. Write it flatter."
     return f"invalid args: not a JSON object, but {_KINDS[type(made)]}: {raw[: 2 * _AROUND]}"
 
 

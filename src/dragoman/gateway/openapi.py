@@ -106,6 +106,8 @@ def _responses(route: AnyRoute, returns: object, failure: object) -> dict[str, A
         content[route.media] = {"schema": returns}
     elif route.media != JSON:
         content[route.media] = {"schema": {"type": "string"}}
+    for media in route.other_media:
+        content[media] = {"schema": {} if media == JSON else {"type": "string"}}
     if route.streams:
         content[EVENTS] = {"schema": {"type": "string"}}
     answer: dict[str, Any] = {"description": REASONS[route.status]}
@@ -115,6 +117,8 @@ def _responses(route: AnyRoute, returns: object, failure: object) -> dict[str, A
     wrong = {400, *route.may_fail, *(() if route.open else (401,))}
     if route.body is not None or route.raw_body:
         wrong.add(413)
+    if route.body is not None:
+        wrong.add(415)
     for status in sorted(wrong):
         shown: dict[str, Any] = {"description": REASONS[status]}
         if status >= 400:

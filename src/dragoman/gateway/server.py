@@ -273,9 +273,10 @@ class Connection(asyncio.Protocol):
         if self.lost:
             return
         self._rules.dress(self._request, response)
-        body = b"" if self._method == "HEAD" else response.body
+        bare = response.status in (204, 304)
+        body = b"" if bare or self._method == "HEAD" else response.body
         headers = dict(response.headers)
-        if response.status not in (204, 304):
+        if not bare:
             headers["content-length"] = str(len(response.body))
         if close:
             headers["connection"] = "close"

@@ -143,6 +143,11 @@ def test_hear_every_failure_has_a_code(problem: BaseException, code: str) -> Non
     assert error_of(_fault(problem))["code"] == code
 
 
+DEEP = b'{"type":"request","id":"a","method":"hook.result","params":%b%b}' % (
+    b"[" * 500, b"]" * 500
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
@@ -153,6 +158,9 @@ def test_hear_every_failure_has_a_code(problem: BaseException, code: str) -> Non
         (b'{"type":"request","id":"a","method":5}', "method must be a string"),
         (b'{"type":"request","id":"a","method":"x","token":5}', "token must be a string"),
         (b'{"type":"request","id":"\xc3\xa4","method":"app.ready"}', "Must call app.register"),
+        (DEEP, "deeper than 128 levels"),
+        (DEEP.replace(b'"a"', b"true"), "deeper than 128 levels"),
+        (DEEP.replace(b"[" * 500, b"[" * 100).replace(b"]" * 500, b"]" * 100), "Must call"),
     ],
 )
 async def test_hear_says_what_is_wrong_with_a_line(line: bytes, why: str) -> None:

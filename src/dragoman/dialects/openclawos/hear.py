@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from dragoman.engine.events import Who
 from dragoman.engine.faults import Fault
-from dragoman.wire.codec import ascii_encode, is_utf8, mend_text
+from dragoman.wire.codec import DEPTH, ascii_encode, is_deep, is_utf8, mend_text
 from dragoman.wire.serve import Served
 from dragoman.wire.verbs import BadParams, Cancelled, Crowded, Table, UnknownMethod, Verb
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MAX_LINE = 262_144  # characters, as JavaScript counts them
 MAX_BUFFER = 1_048_576  # bytes without a newline
 _FIRST = frozenset(b'"-0123456789')
+_TOO_DEEP = f"Malformed JSON: nesting is deeper than {DEPTH} levels"
 _OTHER_TYPES = frozenset(("response", "event", "stream"))
 
 _decode = msgspec.json.Decoder(Request).decode
@@ -55,7 +56,7 @@ def read(lines: list[bytes]) -> list[Request | Odd]:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             one = None
         if one is not None and (id := bytes(one.id))[0] in first and id.isascii():
-            add(one)  # its id can be repeated as it came
+            add(Odd(id, _TOO_DEEP) if is_deep(line) else one)  # its id can be repeated as it came
         elif (looked := _second_look(line)) is not None:
             add(looked)
     return found
@@ -68,6 +69,8 @@ def _second_look(line: bytes) -> Request | Odd | None:
     text = line.strip()
     if not text:
         return None
+    if is_deep(text):
+        return Odd(EMPTY_ID, _TOO_DEEP)
     try:
         value = msgspec.json.decode(mend_text(text))
     except (msgspec.DecodeError, RecursionError, ValueError) as trouble:

@@ -119,14 +119,14 @@ async def clients(call: Plain) -> list[ClientView]:
 
 ROUTES = [
     Route("POST", "/pair", pair, "Exchange a pairing code for a token", "access", body=Pairing,
-          optional_body=True, returns=Paired, open=True, may_fail=(400, 403, 415, 429)),
+          optional_body=True, returns=Paired, open=True, may_fail=(400, 403, 429)),
     Route("GET", "/api/me", me, "Whether this client is let in", "access", returns=Me, open=True),
     Route("POST", "/api/leave", leave, "Forget this browser", "access",
           returns=dict[str, bool]),
     Route("GET", "/api/tokens", list_tokens, "Tokens, without their secrets", "access",
           returns=list[tokens.Token]),
     Route("POST", "/api/tokens", make_token, "Make a token; it is shown once", "access",
-          body=NewToken, returns=MadeToken, status=201, may_fail=(400, 415)),
+          body=NewToken, returns=MadeToken, status=201, may_fail=(400,)),
     Route("DELETE", "/api/tokens/{id}", revoke, "Make a token worthless", "access", status=204,
           may_fail=(404,)),
     Route("POST", "/api/pair-codes", new_code, "A new pairing code", "access", returns=PairCode,

@@ -68,7 +68,7 @@ ROUTES = [
     Route("GET", "/api/approvals/{id}", read, "One approval", "approvals", returns=Approval,
           may_fail=(404,)),
     Route("POST", "/api/approvals/{id}", answer, "Answer; the first answer wins", "approvals",
-          body=Verdict, returns=Approval, may_fail=(400, 404, 409, 415)),
+          body=Verdict, returns=Approval, may_fail=(400, 404, 409)),
     Route("GET", "/api/rules", rules, "Answers that are remembered", "approvals",
           returns=list[Rule]),
     Route("DELETE", "/api/rules/{id}", remove_rule, "Withdraw a remembered answer", "approvals",

@@ -89,8 +89,9 @@ def _response(result: object) -> Response:
     given = result.get("headers")
     for name, value in (given if isinstance(given, dict) else {}).items():
         plain = str(name).lower()
-        line = str(value)
-        if plain not in _NOT_TAKEN and plain.replace("-", "").isalnum() and line.isprintable():
+        line = str(value).strip()
+        usable = plain.isascii() and plain.replace("-", "").isalnum() and line.isprintable()
+        if usable and plain not in _NOT_TAKEN:
             headers[plain] = line
     body = result.get("body", "")
     if isinstance(body, bytes):
@@ -107,7 +108,7 @@ def _response(result: object) -> Response:
 
 ROUTES = [
     Route("POST", "/api/methods/{name}", method, "Call a method that an app offers", "apps",
-          body=Any, returns=Any, may_fail=(400, 404, 415, 502)),
+          body=Any, returns=Any, may_fail=(400, 404, 502)),
     Route("*", "/apps/{rest...}", route, "A page or endpoint of an app", "apps", open=True,
           raw_body=True, hidden=True, limit=LARGE),
 ]  # fmt: skip

@@ -100,7 +100,7 @@ ROUTES = [
     Route("GET", "/api/config", read, "The configuration, secrets hidden", "config",
           query=PathQuery, returns=Value, may_fail=(400, 404)),
     Route("PUT", "/api/config", write, "Change a key; the running host uses it at once", "config",
-          body=Setting, returns=Value, may_fail=(400, 404, 409, 415, 503)),
+          body=Setting, returns=Value, may_fail=(400, 404, 409, 503)),
     Route("GET", "/api/config/fields", fields, "Keys with their meaning, for forms", "config",
           query=PathQuery, returns=list[Field], may_fail=(400, 404)),
 ]  # fmt: skip

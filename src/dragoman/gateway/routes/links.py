@@ -98,9 +98,9 @@ async def answer(call: Call[LinkAnswer, None]) -> Approval:
 ROUTES = [
     Route("POST", "/api/approvals/{id}/link", make, "A link that answers this one question",
           "approvals", body=NewLink, optional_body=True, returns=Link, status=201,
-          may_fail=(400, 404, 409, 415)),
+          may_fail=(400, 404, 409)),
     Route("POST", "/api/links/look", look, "The question of a link, whole", "approvals", body=Look,
-          returns=Linked, open=True, may_fail=(400, 403, 404, 410, 415)),
+          returns=Linked, open=True, may_fail=(400, 403, 404, 410)),
     Route("POST", "/api/links/answer", answer, "Answer it; the link works once", "approvals",
-          body=LinkAnswer, returns=Approval, open=True, may_fail=(400, 403, 404, 409, 410, 415)),
+          body=LinkAnswer, returns=Approval, open=True, may_fail=(400, 403, 404, 409, 410)),
 ]  # fmt: skip

@@ -67,7 +67,7 @@ ROUTES = [
     Route("GET", "/api/push", look, "Whether this host pushes, and its key", "dashboard",
           returns=PushView),
     Route("POST", "/api/push", join, "Tell this browser of questions by push", "dashboard",
-          body=Browser, status=204, may_fail=(400, 415, 429)),
+          body=Browser, status=204, may_fail=(400, 429)),
     Route("POST", "/api/push/leave", leave, "Tell it no more", "dashboard", body=Gone, status=204,
-          may_fail=(400, 415)),
+          may_fail=(400,)),
 ]  # fmt: skip

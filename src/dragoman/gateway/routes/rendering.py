@@ -32,5 +32,5 @@ async def render(call: Call[Texts, None]) -> Rendered:
 
 ROUTES = [
     Route("POST", "/api/render", render, "Markdown as safe HTML", "dashboard", body=Texts,
-          returns=Rendered, limit=_LIMIT, may_fail=(400, 413, 415)),
+          returns=Rendered, limit=_LIMIT, may_fail=(400, 413)),
 ]  # fmt: skip

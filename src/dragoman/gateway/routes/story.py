@@ -10,7 +10,7 @@ from dragoman.engine.info import SessionInfo, SessionQuery
 from dragoman.engine.ports.checkpoints import ChangedFile, Checkpoint, Restored
 
 from .. import views
-from ..http import Response
+from ..http import JSON, Response
 from ..timeline import Timeline, Totals, TurnRow
 from .table import Call, Plain, Route
 
@@ -158,12 +158,13 @@ ROUTES = [
     Route("GET", "/api/sessions/{id}/changes", changes, "Changed files with their diffs",
           "sessions", query=ChangedQuery, returns=list[ChangedFile], may_fail=(400, 404, 503)),
     Route("POST", "/api/sessions/{id}/undo", undo, "Put files back to before a turn", "sessions",
-          body=Undo, optional_body=True, returns=Restored, may_fail=(400, 403, 404, 409, 415, 503)),
+          body=Undo, optional_body=True, returns=Restored, may_fail=(400, 403, 404, 409, 503)),
     Route("POST", "/api/sessions/{id}/redo", redo, "Take the last undo back", "sessions",
           returns=Restored, may_fail=(400, 403, 404, 409, 503)),
     Route("POST", "/api/sessions/{id}/worktree", end_worktree,
           "Merge the session's worktree into its repository, or drop it", "sessions",
-          body=EndWorktree, returns=WorktreeEnd, may_fail=(400, 403, 404, 409, 415)),
+          body=EndWorktree, returns=WorktreeEnd, may_fail=(400, 403, 404, 409)),
     Route("GET", "/api/sessions/{id}/export", export, "The session as a file", "sessions",
-          query=ExportQuery, media="text/html", may_fail=(400, 404)),
+          query=ExportQuery, media="text/html", other_media=(JSON, "text/markdown"),
+          may_fail=(400, 404)),
 ]  # fmt: skip

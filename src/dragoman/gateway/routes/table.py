@@ -36,6 +36,7 @@ class Route(msgspec.Struct, Generic[B, Q], frozen=True):
     status: int = 200
     streams: bool = False  # may answer with server-sent events
     media: str = JSON
+    other_media: tuple[str, ...] = ()  # which a query may ask for
     open: bool = False  # no token needed
     local: bool = False  # no token needed on loopback
     limit: int = SMALL
