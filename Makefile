@@ -19,6 +19,8 @@ WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Compiled modules are kept: pytest prepares every test anew without them, in each of its workers.
 unexport PYTHONDONTWRITEBYTECODE
+# Output is buffered as everybody's is: without, what is left in a buffer at the end is not seen.
+unexport PYTHONUNBUFFERED
 
 # With CI=true nothing may be skipped, so everything that a test could miss is installed first.
 TEST_NEEDS := $(STAMP)

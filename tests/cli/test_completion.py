@@ -98,7 +98,10 @@ def test_ids_names_and_files_are_offered(shell: str, tmp_path: Path) -> None:
         ids = {row[0] for row in base.execute("SELECT id FROM sessions")}
     one = min(ids)
     assert asked(shell, f"dragoman sessions show {one[:8]}", tmp_path) == {one}
+    assert one not in asked(shell, f"dragoman sessions show {one[:8]} ", tmp_path)
+    assert one in asked(shell, "dragoman sessions --config-dir x show --json ", tmp_path)
     assert asked(shell, "dragoman config get gateway.po", tmp_path) == {"gateway.port"}
+    assert "gateway.port" not in asked(shell, "dragoman config set gateway.port ", tmp_path)
     (tmp_path / "a talk.talk").touch()
     assert "a talk.talk" in " ".join(asked(shell, "dragoman replay a", tmp_path)).replace("\\", "")
     # What takes one of some words takes no file.
@@ -108,6 +111,31 @@ def test_ids_names_and_files_are_offered(shell: str, tmp_path: Path) -> None:
         "supervised",
         "full",
     }
+
+
+def test_sessions_are_told_by_what_was_asked_and_keys_by_names_there_are(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    with closing(sqlite3.connect(tmp_path / "data" / "sessions.db")) as base:
+        base.executescript(KEPT.read_text())
+        ids = {row[0] for row in base.execute("SELECT id FROM sessions")}
+    env = {**os.environ, "DRAGOMAN_CONFIG_DIR": str(tmp_path)}
+
+    def values(kind: str) -> dict[str, str]:
+        command = [sys.executable, "-m", "dragoman", "completion", "values", kind]
+        done = subprocess.run(
+            command, env=env, capture_output=True, text=True, timeout=60, check=True
+        )
+        return dict(row.split("\t") for row in done.stdout.splitlines())
+
+    told = values("session")
+    assert set(told) == ids and "idle" not in told.values()
+    assert "agents.default.model" in values("key")
+    (tmp_path / "config.toml").write_text("[agents.coder]\n[mcp.notes]\ncommand = 'x'\n")
+    keys = values("key")
+    assert {"agents.coder.model", "mcp.notes.command", "acp.max_sessions"} <= set(keys)
+    assert "agents.default.model" not in keys and not any("<" in key for key in keys)
+    (tmp_path / "config.toml").write_text("[broken")
+    assert "acp.max_sessions" in values("key")  # where it is wrong it is to be set
 
 
 def test_values_of_an_unknown_place_are_none(tmp_path: Path) -> None:
@@ -135,7 +163,7 @@ def test_zsh_tells_times_as_they_are_written() -> None:
 
 def test_fish_script_is_one_complete_command_per_line() -> None:
     script = MAKERS["fish"](table.commands())
-    for line in script.splitlines()[1:]:
+    for line in script.partition("\nend\n")[2].splitlines():
         words = shlex.split(line)
         assert words[:3] == ["complete", "-c", "dragoman"]
         assert {"-a", "-l", "-f", "-F"} & set(words)

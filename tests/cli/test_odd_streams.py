@@ -219,3 +219,18 @@ def test_a_detached_prompt_is_queued_and_runs_on(living: Living) -> None:
             break
     following.terminate()
     following.communicate(timeout=WITHIN)
+
+
+def test_what_nobody_reads_on_stderr_leaves_the_exit_code() -> None:
+    """It was 120, Python's own, of a daemon that ended after whoever started it had left."""
+    code = (
+        "import sys; from dragoman.cli import main; from dragoman.observe.aloud import aloud\n"
+        "main.main = lambda: aloud('the end') or 1\n"
+        "sys.exit(main.script())"
+    )
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as unread:
+        done = subprocess.run([sys.executable, "-c", code], stderr=unread, env=env, timeout=WITHIN)
+    assert done.returncode == 1

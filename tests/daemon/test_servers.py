@@ -114,6 +114,31 @@ async def test_one_process_serves_all_sessions_and_goes_with_the_host(talks) -> 
     assert not os.path.exists(f"/proc/{pid}")
 
 
+async def test_a_server_that_failed_is_not_on_its_way_when_it_is_tried_again(
+    talks, tmp_path: Path
+) -> None:
+    """The session has been told of it, and another server may take its time."""
+    os.mkfifo(tmp_path / "go")
+    slow, fails = tmp_path / "slow", tmp_path / "fails"
+    slow.write_text(f"#!/bin/sh\nread x <{tmp_path}/go\nexec {sys.executable} {SERVER}\n")
+    fails.write_text(
+        f"#!/bin/sh\ncd {tmp_path}\n[ -e first ] || {{ : >first; exit 1; }}\n"
+        ": >second\nexec tail -f /dev/null\n"
+    )
+    for script in (slow, fails):
+        script.chmod(0o755)
+    gone = f'[mcp.gone]\ncommand = "{fails}"\nsandbox_writable = ["{tmp_path}"]\n'
+    talk = await talks(f'[mcp.sums]\ncommand = "{slow}"\n{gone}')
+    turn = asyncio.create_task(talk.turn("all"))
+    async with asyncio.timeout(60):
+        while not (tmp_path / "second").exists():  # noqa: ASYNC110 (another process gets there)
+            await asyncio.sleep(0.02)
+    await asyncio.to_thread((tmp_path / "go").write_text, "x\n")
+    await turn
+    (note,) = talk.tape.of(ev.Noted)
+    assert note.title == "MCP server gone could not be reached"
+
+
 async def test_a_server_that_takes_long_is_told_of(
     talks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

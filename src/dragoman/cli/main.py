@@ -34,12 +34,11 @@ def script() -> int:
     anything to be done at exit.
     """
     code = main()
-    if "atexit" in sys.modules or sys.flags.inspect:
-        return code
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except (OSError, ValueError):
+        _discard()  # of Python's own last attempt the exit code would be 120
+    except ValueError:  # somebody closed one of them
+        return code
+    if "atexit" in sys.modules or sys.flags.inspect:
         return code
     import os
 

@@ -162,6 +162,11 @@ def brief(text: str, room: int = _ROOM) -> str:
     return say.cut(" ".join(say.clean(text).split()), room)
 
 
+def called(row: "dict[str, Any]") -> str:
+    """What a session is called: its title, else its first prompt without what came along."""
+    return str(row["title"] or row["query"].partition("\n\n<context name=")[0])
+
+
 def safe(text: str) -> str:
     """The text with its lines, without the power to steer the terminal."""
     return "\n".join(say.clean(line) for line in text.split("\n"))

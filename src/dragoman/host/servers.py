@@ -227,9 +227,11 @@ class Servers(Holder):
         mine = connections(own, note, cwd=info.cwd, wrap=wrap)
         ways: list[Lease | McpConnection] = [*leases, *mine]
         tools = McpTools(ways, profile.tools)
+        # Of a server that failed meanwhile the session was told; a further try is another matter.
+        begun = [(way, way.ready) for way in ways]
         await tools.ready()
-        for way in ways:
-            if not way.ready.is_set():  # else a turn does without its tools, and nobody knows why
+        for way, ready in begun:
+            if not ready.is_set():  # else a turn does without its tools, and nobody knows why
                 note(f"MCP server {way.name} is still on its way", _LATER)
         return tools
 

@@ -421,7 +421,7 @@ async def test_a_session_that_could_not_be_deleted_is_loaded_and_goes_on(
 ) -> None:
     door = kept(tmp_path, Scripted([say("still here")]))
     client = talker(door)
-    session = await client.new()
+    session = await client.new(str(tmp_path))
 
     async def full(session_id: str, by: Who | None = None) -> bool:
         raise StoreFailed("no disk")

@@ -36,16 +36,14 @@ def run(args: Args) -> int:
 def _known(args: Args) -> Iterator[tuple[str, str]]:
     """The values of a kind, each with a word about it; none where they cannot be had."""
     from .. import reach
+    from ..screen import called
 
     try:
         if args.kind == "key":
-            from dragoman.settings.explain import explain
-            from dragoman.settings.load import load
-
-            yield from ((row.key, row.doc) for row in explain(load("", {})))
+            yield from _keys(args)
         elif args.kind == "session":
             found = reach.call(args, "sessions", limit=_MOST)["sessions"]
-            yield from ((row["id"], row["title"] or row["status"]) for row in found)
+            yield from ((row["id"], called(row) or row["status"]) for row in found)
         elif args.kind == "approval":
             found = reach.call(args, "approvals", pending=True)["approvals"]
             yield from ((row["ask"]["id"], row["ask"]["title"]) for row in found[:_MOST])
@@ -54,6 +52,20 @@ def _known(args: Args) -> Iterator[tuple[str, str]]:
             yield from ((row["alias"], row.get("model") or "") for row in found)
     except Fault:
         return  # somebody types: a message would be in his way
+
+
+def _keys(args: Args) -> Iterator[tuple[str, str]]:
+    """Keys as they are typed: with the names that the configuration has, and no `<name>`."""
+    from dragoman.settings.explain import explain
+    from dragoman.settings.load import load_or_defaults
+
+    from ..places import find
+
+    loaded = load_or_defaults(find(args.config_dir).config_file)
+    rows = explain(loaded)
+    if not loaded.settings.agents:
+        rows += explain(loaded, "agents.default")
+    yield from ((row.key, row.doc) for row in rows if "<name>" not in row.key)
 
 
 def _kind_of(command: Command, arg: Arg) -> str:
@@ -65,8 +77,11 @@ def _kind_of(command: Command, arg: Arg) -> str:
     return arg.name if arg.name in KINDS else ""
 
 
-def _kinds(command: Command) -> set[str]:
-    return {kind for arg in command.args if (kind := _kind_of(command, arg))}
+def _kinds(command: Command) -> Iterator[tuple[int, str]]:
+    """The arguments that something is known of: how many are before each, and its kind."""
+    for place, arg in enumerate(command.args):
+        if kind := _kind_of(command, arg):
+            yield place, kind
 
 
 def _taken(flag: Flag) -> str:
@@ -104,11 +119,24 @@ def _top(commands: tuple[Command, ...]) -> list[str]:
     return [*(command.name for command in commands), "help", "--help", "--version"]
 
 
+def _before_values(commands: tuple[Command, ...]) -> list[str]:
+    """The flags, as they are typed, whose next word is their value."""
+    flags = [flag for command in walk(commands) for flag in command.flags if flag.takes_value]
+    return sorted({f"--{f.name}" for f in flags} | {f"-{f.short}" for f in flags if f.short})
+
+
 def _places(commands: tuple[Command, ...], variable: str) -> Iterator[str]:
-    """For each word of a command, where one is after it."""
+    """For each word of a line, where one is after it: the command, and in `n` its arguments so far.
+
+    Flags are none, nor are their values.
+    """
     for command in walk(commands):
         above = f" {command.parent.full_name}" if command.parent else ""
-        yield f'      "{above} {command.name}") {variable}=" {command.full_name}" ;;'
+        yield f'      "{above} {command.name}") {variable}=" {command.full_name}" n=0 ;;'
+    skipped = "|".join(f'*" {flag}"' for flag in _before_values(commands))
+    yield f"      {skipped}) ((i += 1)) ;;"
+    yield '      *" -"*) ;;'
+    yield "      *) ((n += 1)) ;;"
 
 
 def _values(
@@ -131,9 +159,9 @@ def _values(
 def _looked_up(commands: Iterable[Command], asked: str, path: str) -> Iterator[str]:
     """What the host knows of a command's arguments, for each command that has some."""
     for command in walk(tuple(commands)):
-        for kind in sorted(_kinds(command)):
+        for place, kind in _kinds(command):
             done = path if kind == _FILES else asked.format(_asking(kind))
-            yield f'    " {command.full_name}") {done} ;;'
+            yield f'    " {command.full_name} {place}") {done} ;;'
 
 
 def bash(commands: tuple[Command, ...]) -> str:
@@ -141,7 +169,7 @@ def bash(commands: tuple[Command, ...]) -> str:
         "# bash completion for dragoman",
         "_dragoman() {",
         '  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}"',
-        '  local path="" word i',
+        '  local path="" word i n=0',
         "  for ((i = 1; i < COMP_CWORD; i++)); do",
         '    word="${COMP_WORDS[i]}"',
         '    case "$path $word" in',
@@ -162,7 +190,7 @@ def bash(commands: tuple[Command, ...]) -> str:
         "  esac",
         '  COMPREPLY=($(compgen -W "$words" -- "$cur"))',
         "  [[ $cur == -* ]] && return",
-        '  case "$path" in',
+        '  case "$path $n" in',
         *_looked_up(commands, asked.replace("=(", "+=(", 1), files),
         "  esac",
         "}",
@@ -175,7 +203,7 @@ def zsh(commands: tuple[Command, ...]) -> str:
     lines = [
         "#compdef dragoman",
         "_dragoman() {",
-        '  local at="" word i  # not `path`, which is $PATH in zsh',
+        '  local at="" word i n=0  # not `path`, which is $PATH in zsh',
         "  for ((i = 2; i < CURRENT; i++)); do",
         '    word="${words[i]}"',
         '    case "$at $word" in',
@@ -197,7 +225,7 @@ def zsh(commands: tuple[Command, ...]) -> str:
         "  esac",
         "  _describe dragoman found",
         "  [[ ${words[CURRENT]} == -* ]] && return",
-        '  case "$at" in',
+        '  case "$at $n" in',
         *_looked_up(commands, asked, "_files"),
         "  esac",
         "}",
@@ -227,6 +255,21 @@ def fish(commands: tuple[Command, ...]) -> str:
     names = " ".join(command.name for command in commands)
     lines = [
         "# fish completion for dragoman",
+        "function __dragoman_words",  # of a command and its arguments: no flags, nor their values
+        "  set -l n 0",
+        "  set -l value no",
+        "  for word in (commandline -opc)",
+        "    test $value = yes; and set value no; and continue",
+        "    switch $word",
+        f"      case {' '.join(_before_values(commands))}",
+        "        set value yes",
+        "      case '-*'",
+        "      case '*'",
+        "        set n (math $n + 1)",
+        "    end",
+        "  end",
+        "  test $n -eq $argv[1]",
+        "end",
         "complete -c dragoman -f",
         "complete -c dragoman -n __fish_use_subcommand -s V -l version -d 'the version'",
         "complete -c dragoman -s h -l help -d 'help'",
@@ -251,9 +294,10 @@ def fish(commands: tuple[Command, ...]) -> str:
         for arg in command.args:
             if arg.choices:
                 lines.append(f"complete -c dragoman -n '{condition}' -a '{' '.join(arg.choices)}'")
-        for kind in sorted(_kinds(command)):
+        for place, kind in _kinds(command):
             offered = "-F" if kind == _FILES else f"-a '({_asking(kind)})'"
-            lines.append(f"complete -c dragoman -n '{condition}' {offered}")
+            here = f"{condition}; and __dragoman_words {len(command.full_name.split()) + 1 + place}"
+            lines.append(f"complete -c dragoman -n '{here}' {offered}")
         lines += (_fish_flag(flag, condition) for flag in command.flags)
     return "\n".join(lines)
 

@@ -8,7 +8,7 @@ from dragoman.engine.faults import BadInput
 
 from ... import reach, say
 from ...parse import Args
-from ...screen import brief, what, who
+from ...screen import brief, called, what, who
 from ...times import ago, span, stamp
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def list(args: Args) -> int:
             _id(row["id"]),
             *((row.get("node", ""),) if fleet else ()),
             _status(row),
-            brief(row["title"] or row["query"].partition("\n\n<context name=")[0], room),
+            brief(called(row), room),
             row["agent"],
             names[row["id"]],
             row["turns"],
@@ -87,7 +87,7 @@ def show(args: Args) -> int:
     if say.as_json(args, found):
         return 0
     info = found["session"]
-    say.out(say.style(brief(info["title"] or info["query"] or info["id"]), "bold"))
+    say.out(say.style(brief(called(info) or info["id"]), "bold"))
     for name, value in _pairs(found, info):
         if value not in ("", None):
             say.out(f"  {name:<10} {value}")
