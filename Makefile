@@ -58,8 +58,8 @@ help:
 	@echo "make setup-local    the in-process model runtime and small weights"
 	@echo "make test-local     tests with real weights"
 	@echo "make docs           the documentation as a site, in build/docs/html"
-	@echo "make wheel          build a release twice, install it where there is no compiler, try it"
-	@echo "make packages       lint the container and the Homebrew formula; build, lint and try the Debian package"
+	@echo "make wheel          build a release twice, install it where there is no compiler, try it (it is left in build/wheel)"
+	@echo "make packages       lint the container and the Homebrew formula; build, lint and try the Debian package (build/debian)"
 	@echo "make pictures       record the README's terminals anew"
 	@echo "make clean          remove everything that was built"
 

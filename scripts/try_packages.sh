@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The recipes of packages, held to their systems' own rules: the container's and Homebrew's are
-# linted, Debian's is built, linted, unpacked and tried. What is missing is installed as root.
+# linted, Debian's is built, linted, unpacked, tried and left in build/debian. What is missing is installed as root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+here=$PWD
 missing=""
 for tool in lintian rubocop dh; do
   command -v $tool >/dev/null || missing="$missing ${tool/#dh/debhelper}"
@@ -31,3 +32,6 @@ lintian --allow-root --fail-on error,warning "$folder"/*.changes
 dpkg-deb -x "$folder"/*.deb "$folder/root"
 cd "$folder/home"
 env -i HOME="$folder/home" PATH="$folder/root/usr/bin:$OLDPWD/.venv/bin:/usr/bin:/bin" LANG=C.UTF-8 dragoman self-test
+mkdir -p "$here/build/debian"
+cp "$folder"/*.deb "$here/build/debian/"
+for file in "$folder"/*.deb; do echo "built: build/debian/$(basename "$file")"; done

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # The release as a stranger gets it: built twice with the same result, installed from wheels alone
-# where no compiler is found, and tried by itself, in a folder that knows nothing of this one.
+# where no compiler is found, and tried by itself, in a folder that knows nothing of this one. What
+# was built is left in build/wheel.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+here=$PWD
 python=$PWD/.venv/bin/python
 pins=$PWD/constraints.txt
 folder=$(mktemp -d)
@@ -36,3 +38,6 @@ if [ "$(id -u)" != 0 ] || ! "${as[@]}" env "$folder/oldest/bin/python" -c '' 2>/
 fi
 echo "with the oldest parts, as ${as[*]}:"
 "${as[@]}" env -u XDG_RUNTIME_DIR PATH="$folder/oldest/bin:/usr/bin:/bin" LANG=C.UTF-8 "$folder/oldest/bin/dragoman" self-test
+mkdir -p "$here/build/wheel"
+cp "$folder"/1/* "$here/build/wheel/"
+for file in "$folder"/1/*; do echo "built: build/wheel/$(basename "$file")"; done

@@ -82,6 +82,7 @@ def test_command_lines_are_understood(
         (["list", "more"], "unexpected argument 'more'"),
         (["send"], "tool send needs SESSION: the id"),
         (["send", "s"], "tool send needs PROMPT...: words"),
+        (["pick"], "tool pick needs ONE: it (a, b)"),
         (["pick", "c"], "ONE must be one of a, b (got 'c')"),
     ],
 )

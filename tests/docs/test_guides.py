@@ -1,11 +1,14 @@
 """The guides say what is so: their programs run, their links lead somewhere, flags exist."""
 
+import errno
 import json
+import os
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -222,3 +225,20 @@ def test_every_body_of_curl_says_what_it_is() -> None:
             for command in block.replace("\\\n", " ").splitlines():
                 if "curl" in command and " -d " in command and "/api/" in command:
                     assert "application/json" in command, f"{page}: {command}"
+
+
+def test_messages_that_the_page_of_troubleshooting_quotes_are_said() -> None:
+    """By the program, or by the system; `…` stands for what differs."""
+    page = (ROOT / "docs" / "troubleshooting.md").read_text()
+    said = "\n".join(one.read_text() for one in (ROOT / "src" / "dragoman").rglob("*.py"))
+    said = re.sub(r'"\s+f?"', "", said)  # sentences that go on in the next line
+    said += "\n".join(map(os.strerror, errno.errorcode))
+    said += "\n".join(str(code.value) for code in HTTPStatus)
+    quoted = [
+        text
+        for bold in re.findall(r"\*\*(.+?)\*\*", page, re.S)
+        for text in re.findall('"(.+?)"', bold)
+    ]
+    parts = [part.strip(" :") for text in quoted for part in " ".join(text.split()).split("…")]
+    assert len(quoted) > 8
+    assert not [part for part in parts if part not in said]

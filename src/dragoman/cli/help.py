@@ -65,7 +65,7 @@ def _sentence(text: str) -> str:
 
 
 def _arg_row(arg: Arg) -> tuple[str, str]:
-    return arg.shown, arg.help + (f" ({', '.join(arg.choices)})" if arg.choices else "")
+    return arg.shown, arg.described
 
 
 def _flag_row(flag: Flag) -> tuple[str, str]:

@@ -90,6 +90,10 @@ class Arg:
         word = f"{word}..." if self.many else word
         return f"[{word}]" if self.optional else word
 
+    @property
+    def described(self) -> str:
+        return self.help + (f" ({', '.join(self.choices)})" if self.choices else "")
+
 
 class Command:
     """One command: its flags and arguments, or its sub-commands."""
@@ -299,23 +303,27 @@ def _check_choice(command: Command, of: Flag | Arg, name: str, given: str) -> No
         raise Usage(f"{name} must be one of {allowed} (got {given!r}){hint}", command)
 
 
+def _missing(command: Command, arg: Arg) -> Usage:
+    return Usage(f"{command.full_name} needs {arg.shown}: {arg.described}", command)
+
+
 def _place(command: Command, loose: list[str], values: dict[str, object]) -> None:
     for arg in command.args:
         if arg.many:
             if not (loose or arg.optional):
-                raise Usage(f"{command.full_name} needs {arg.shown}: {arg.help}", command)
+                raise _missing(command, arg)
             values[arg.key], loose = loose, []
         elif loose:
             given = loose.pop(0)
             if not (given or arg.empty):
-                raise Usage(f"{command.full_name} needs {arg.shown}: {arg.help}", command)
+                raise _missing(command, arg)
             if given not in arg.unlisted:
                 _check_choice(command, arg, arg.shown, given)
             values[arg.key] = given
         elif arg.optional:
             values[arg.key] = None
         else:
-            raise Usage(f"{command.full_name} needs {arg.shown}: {arg.help}", command)
+            raise _missing(command, arg)
     if loose:
         raise Usage(f"unexpected argument {loose[0]!r}", command)
 
