@@ -16,7 +16,7 @@ from dragoman.testing.script import Scripted, broken_call, call, call_with, say,
 GO = (Text("go"),)
 
 
-@pytest.mark.timeout(5)
+@pytest.mark.timeout(60)
 def test_instructions_that_cannot_be_read_are_passed_over(tmp_path):
     (tmp_path / "AGENTS.md").write_text("the outer rules")
     inner = tmp_path / "a"

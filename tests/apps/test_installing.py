@@ -79,7 +79,7 @@ def folder(tmp_path):
 def dragoman(config, *words, code=0, **more):
     done = subprocess.run(
         [sys.executable, "-m", "dragoman", *words, "--config-dir", str(config), "--json"],
-        capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL, **more,
+        capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, **more,
     )  # fmt: skip
     assert code in (None, done.returncode), (done.stdout, done.stderr)
     return done.stderr if code else json.loads(done.stdout)
@@ -180,7 +180,7 @@ def test_an_app_is_installed_permitted_restarted_and_removed(tmp_path, folder):
         said = subprocess.run(
             [sys.executable, "-m", "dragoman", "run", "--config-dir", str(config),
              "--model", "parrot/small", "hi"],
-            capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL, cwd=tmp_path,
+            capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, cwd=tmp_path,
         )  # fmt: skip
         assert said.returncode == 0 and "polly says hello" in said.stdout, said.stderr
         rows = dragoman(config, "doctor", code=None)["rows"]

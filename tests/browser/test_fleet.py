@@ -44,7 +44,7 @@ def test_nodes_are_shown_with_what_they_have(tmp_path: Path, postgres: Server) -
         address = json.loads((north.data / "gateway.json").read_text())["address"]
         code = north.said.decode().split("pair with the code ")[1].split()[0]
         headers = {"authorization": f"Bearer {token_of(north)}"}
-        rest = stack.enter_context(httpx.Client(base_url=address, headers=headers, timeout=30))
+        rest = stack.enter_context(httpx.Client(base_url=address, headers=headers, timeout=60))
         for _ in range(2):
             made_session = rest.post("/api/sessions", json={"cwd": str(work)}).json()["id"]
             rest.post(f"/api/sessions/{made_session}/prompt", json={"text": "say hi"})

@@ -38,7 +38,7 @@ def test_every_room_of_the_dashboard(tmp_path: Path) -> None:
         headers = {"authorization": f"Bearer {token_of(daemon)}"}
         with (
             Browser(*words, script="rooms.mjs") as browser,
-            httpx.Client(base_url=address, headers=headers, timeout=30) as rest,
+            httpx.Client(base_url=address, headers=headers, timeout=60) as rest,
         ):
             home = browser.step("home")
             assert {"Agent", "Model", "Mode"} <= set(home["offered"])

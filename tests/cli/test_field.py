@@ -206,7 +206,7 @@ def test_the_log_of_a_background_daemon_is_no_link(living: Living, tmp_path: Pat
 
 def test_everything_is_tried_once(living: Living) -> None:
     before = sorted(living.folder.rglob("*"))
-    found = json.loads(living.run("self-test", "--json", within=55).stdout)
+    found = json.loads(living.run("self-test", "--json", within=60).stdout)
     assert found["ok"] and len(found["rows"]) == 12, found
     assert sorted(living.folder.rglob("*")) == before  # nor has the home a cache that it had not
 
@@ -215,7 +215,7 @@ def test_a_trial_leaves_an_empty_home_empty(living: Living, tmp_path: Path) -> N
     home = tmp_path / "home of its own"
     (home / ".cache").mkdir(parents=True)
     living.env["HOME"] = str(home)
-    assert json.loads(living.run("self-test", "--json", within=55).stdout)["ok"]
+    assert json.loads(living.run("self-test", "--json", within=60).stdout)["ok"]
     assert [one.name for one in home.rglob("*")] == [".cache"], "and what was there stays"
 
 
@@ -260,14 +260,14 @@ os.execv(sys.executable, [sys.executable, "-m", "dragoman", *sys.argv[2:]])
 def test_without_a_daemon_nothing_else_is_tried(living: Living, family: int, why: str) -> None:
     command = [sys.executable, "-c", BARRED, str(int(family)), "self-test", "--json"]
     done = subprocess.run(
-        command, env=living.env, cwd=living.work, capture_output=True, text=True, timeout=45
+        command, env=living.env, cwd=living.work, capture_output=True, text=True, timeout=60
     )
     (row,) = json.loads(done.stdout)["rows"]
     assert done.returncode == 1 and not row["ok"]
     assert why in row["problem"] and "Traceback" not in row["problem"], row
     if family == socket.AF_UNIX:
         command[-2:] = ["status"]
-        done = subprocess.run(command, env=living.env, capture_output=True, text=True, timeout=45)
+        done = subprocess.run(command, env=living.env, capture_output=True, text=True, timeout=60)
         assert "no socket can be made" in done.stderr and "Traceback" not in done.stderr
 
 
@@ -295,7 +295,7 @@ def test_a_trial_that_is_ended_leaves_nothing_behind(living: Living) -> None:
     (folder,) = place.iterdir()
     (holder,) = [int(one.read_text()) for one in folder.glob("config/data/daemon.sock.lock")]
     trial.terminate()
-    trial.communicate(timeout=45)
+    trial.communicate(timeout=60)
     assert trial.returncode == 128 + signal.SIGTERM and not list(place.iterdir())
     place.rmdir()
     with pytest.raises(ProcessLookupError):

@@ -25,7 +25,7 @@ def dragoman(folder: Path, *words: str, said: str = "") -> subprocess.CompletedP
     env = {k: v for k, v in os.environ.items() if k != "DBUS_SESSION_BUS_ADDRESS"}
     return subprocess.run(
         [sys.executable, "-m", "dragoman", *words, "--config-dir", str(folder)],
-        input=said, capture_output=True, text=True, timeout=30, env=env,
+        input=said, capture_output=True, text=True, timeout=60, env=env,
     )  # fmt: skip
 
 

@@ -291,7 +291,7 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path, words: lis
     known = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
     done = subprocess.run(
         [sys.executable, "-m", "dragoman", *words], env={**known, "HOME": str(home)},
-        capture_output=True, text=True, timeout=30,
+        capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
     assert str(home) in done.stderr and "DRAGOMAN_DATA_DIR" in done.stderr

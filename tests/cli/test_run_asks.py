@@ -124,7 +124,7 @@ def test_the_model_learns_whether_anybody_could_be_asked(
     (config / "config.toml").write_text(script(tmp_path, turns))
     done = subprocess.run(
         [sys.executable, "-m", "dragoman", "run", "--config-dir", str(config), *flags, "go"],
-        cwd=work, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30,
+        cwd=work, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0 and told in done.stderr, done.stderr
     assert not os.listdir(work)

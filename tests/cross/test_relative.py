@@ -88,7 +88,7 @@ async def test_an_editor_beside_the_daemon_means_its_own_folder(
         + line(2, "session/new", {"cwd": ".", "mcpServers": []}),
         cwd=tmp_path,
         capture_output=True,
-        timeout=30,
+        timeout=60,
     )
     assert b"joined the running daemon" in done.stderr
     answers = [json.loads(one) for one in done.stdout.splitlines()]

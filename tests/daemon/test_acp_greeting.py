@@ -30,7 +30,7 @@ def clean(folder: Path) -> dict[str, str]:
 def ask(env: dict[str, str], *words: str) -> dict[str, Any]:
     line = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n'
     done = subprocess.run(
-        [COMMAND, "acp", *words], input=line, env=env, capture_output=True, timeout=30, check=True
+        [COMMAND, "acp", *words], input=line, env=env, capture_output=True, timeout=60, check=True
     )
     return json.loads(done.stdout)["result"]
 

@@ -214,7 +214,7 @@ def test_a_turn_under_way_at_the_end_of_input_is_answered(tmp_path):
         session = editor.call("session/new", cwd=str(tmp_path), mcpServers=[])["sessionId"]
         params = {"sessionId": session, "prompt": [{"type": "text", "text": "go"}]}
         said = {"jsonrpc": "2.0", "id": 9, "method": "session/prompt", "params": params}
-        out, _ = editor.process.communicate(json.dumps(said).encode() + b"\n", timeout=30)
+        out, _ = editor.process.communicate(json.dumps(said).encode() + b"\n", timeout=60)
         answer = json.loads(out.splitlines()[-1])
         assert (answer["id"], answer["result"]["stopReason"]) == (9, "end_turn")
 

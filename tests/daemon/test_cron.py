@@ -18,7 +18,7 @@ def cron(folder, *words):
     base = [sys.executable, "-m", "dragoman", "cron"]
     done = subprocess.run(
         [*base, *words, "--config-dir", str(folder)],
-        capture_output=True, text=True, cwd=folder, timeout=30, env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True, text=True, cwd=folder, timeout=60, env={**os.environ, "NO_COLOR": "1"},
     )  # fmt: skip
     return done
 

@@ -26,7 +26,7 @@ def command(tmp_path, *words, **more):
     folder.mkdir(exist_ok=True)
     return subprocess.run(
         [*DRAGOMAN, *words, "--config-dir", str(folder)],
-        capture_output=True, timeout=30, cwd=work(tmp_path), stdin=subprocess.DEVNULL,
+        capture_output=True, timeout=60, cwd=work(tmp_path), stdin=subprocess.DEVNULL,
         env=environment(), **more,
     )  # fmt: skip
 

@@ -538,6 +538,6 @@ def test_our_own_clients(name, env, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "hi\n" in done.stdout and "bash" in done.stderr
     failed = subprocess.run(
-        [*words, "fail"], cwd=folder, env=env, capture_output=True, text=True, timeout=50
+        [*words, "fail"], cwd=folder, env=env, capture_output=True, text=True, timeout=60
     )
     assert failed.returncode == 1 and "error:" in failed.stderr

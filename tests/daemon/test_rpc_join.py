@@ -16,7 +16,7 @@ def rpc(folder, *words, said=""):
     env = {name: value for name, value in os.environ.items() if "DRAGOMAN" not in name}
     done = subprocess.run(
         [*COMMAND, "--config-dir", str(folder), *words], input=said.encode(), env=env,
-        capture_output=True, timeout=30,
+        capture_output=True, timeout=60,
     )  # fmt: skip
     return (
         done.returncode,

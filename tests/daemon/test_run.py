@@ -36,7 +36,7 @@ def run(tmp_path, *words, config="", stdin=subprocess.DEVNULL, text=None, **env)
     given = {"input": text} if text is not None else {"stdin": stdin}
     return subprocess.run(
         [*DRAGOMAN, "run", "--config-dir", str(folder), *words],
-        capture_output=True, timeout=30, cwd=work(tmp_path), env=environment(**env), **given,
+        capture_output=True, timeout=60, cwd=work(tmp_path), env=environment(**env), **given,
     )  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def test_a_full_disk_is_told_and_nothing_breaks(tmp_path):
     )
     done = subprocess.run(
         [sys.executable, "-c", code, "run", "--config-dir", str(folder), "hi"],
-        capture_output=True, timeout=30, cwd=work(tmp_path), env=environment(),
+        capture_output=True, timeout=60, cwd=work(tmp_path), env=environment(),
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == 1
@@ -133,7 +133,7 @@ def test_a_closed_stdin_is_no_terminal(tmp_path):
     (folder / "config.toml").write_text(scripted(tmp_path, [say("hello")]))
     done = subprocess.run(
         ["sh", "-c", 'exec "$@" <&-', "sh", *DRAGOMAN, "run", "--config-dir", str(folder), "hi"],
-        capture_output=True, timeout=30, cwd=work(tmp_path), env=environment(),
+        capture_output=True, timeout=60, cwd=work(tmp_path), env=environment(),
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, b"hello\n"), done.stderr
 

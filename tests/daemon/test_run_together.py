@@ -18,7 +18,7 @@ DEMO = '[agents.default]\nmodel = "demo/demo"\n'
 def listed(tmp_path):
     done = subprocess.run(
         [*DRAGOMAN, "sessions", "--json", "--config-dir", str(tmp_path / "config")],
-        capture_output=True, timeout=30, env=environment(),
+        capture_output=True, timeout=60, env=environment(),
     )  # fmt: skip
     return json.loads(done.stdout)["sessions"]
 

@@ -62,13 +62,13 @@ def test_a_daemon_is_ready_before_what_only_sessions_need_is_loaded(tmp_path: Pa
     (tmp_path / "config.toml").write_text(CONFIG)
     env = {**os.environ, "DRAGOMAN_CONFIG_DIR": str(tmp_path), "HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", WATCHED], env=env, capture_output=True, text=True, timeout=30
+        [sys.executable, "-c", WATCHED], env=env, capture_output=True, text=True, timeout=60
     )
     loaded = set(done.stdout.split())
     assert "dragoman.engine.host" in loaded, done.stderr  # it was really watched
     assert not loaded & LATER
     code = "import asyncio, sys; print(*sys.modules)"  # what it brings is Python's matter
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert not (loaded & FOREIGN) - set(done.stdout.split())
 
 

@@ -60,7 +60,7 @@ def test_a_child_on_its_way_to_a_command_has_no_thread_of_the_sdk() -> None:
     def count() -> None:
         os.write(1, str(len(os.listdir("/proc/self/task"))).encode())
 
-    done = subprocess.run(["true"], preexec_fn=count, stdout=subprocess.PIPE, timeout=30)
+    done = subprocess.run(["true"], preexec_fn=count, stdout=subprocess.PIPE, timeout=60)
     assert done.stdout == b"1"
     register = os.register_at_fork
     assert register.__module__ == "posix"  # given back

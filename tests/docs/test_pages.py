@@ -158,5 +158,5 @@ def test_the_page_works_as_written(page: Path, short: Path) -> None:
         pytest.fail(f"does not end:\n{said[-4000:]}")
     finally:
         stop = [sys.executable, "-m", "dragoman", "stop"]
-        subprocess.run(stop, env=env, cwd=work, capture_output=True, timeout=40)
+        subprocess.run(stop, env=env, cwd=work, capture_output=True, timeout=60)
     assert process.returncode == 0, said[-4000:]

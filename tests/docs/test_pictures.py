@@ -15,7 +15,7 @@ PICTURES = sorted((ROOT / "docs" / "pictures").glob("*.svg"))
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     env = {name: value for name, value in os.environ.items() if "API_KEY" not in name}
     return subprocess.run(
-        [sys.executable, *words], env=env, cwd=ROOT, capture_output=True, text=True, timeout=40
+        [sys.executable, *words], env=env, cwd=ROOT, capture_output=True, text=True, timeout=60
     )
 
 

@@ -544,6 +544,6 @@ async def test_a_worker_that_is_cancelled_begins_nothing_more():
     task = host_of(door).live[sid].inbox.task
     assert task is not None
     task.cancel()  # as a loop does that ends
-    await asyncio.wait({task}, timeout=30)
+    await asyncio.wait({task}, timeout=60)
     assert task.done() and first.done.done() and second.done.done()
     assert len(script.requests) == 1

@@ -261,10 +261,13 @@ async def test_a_turn_whose_end_cannot_be_read_keeps_no_other_waiting(fleet: Fle
     lost = await b.say(odd, "go", by=BOB)
     await asyncio.wait_for(asyncio.shield(lost.started), 60)
     other = await b.say(odd, "go", by=BOB)
-    ledger = a.host.live[odd].ledger
-    await until(lambda: other.turn in ledger.state.queued)
-    await a.door.kept(odd)
+
+    async def waits() -> bool:
+        return other.turn in (await a.host.rebuild(odd)).queued
+
+    await until(waits)  # nothing more is written there by itself
     state = await a.host.rebuild(odd)
+    ledger = a.host.live[odd].ledger
     body = b'{"type":"turn_ended","turn":"%s","outcome":"dreamt"}' % lost.turn.encode()
     entry = Entry(state.seq + 1, 1, "turn_ended", body)
     await a.store.append(Batch(odd, ledger.epoch, [entry], ledger.state.info()))

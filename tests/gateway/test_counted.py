@@ -81,7 +81,7 @@ async def test_several_answers_of_one_connection_are_each_counted():
 async def test_a_request_that_does_not_arrive_is_counted(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(server, "HEAD_SECONDS", 0.05)
     async with serving() as served:
-        assert b" 408 " in await served.raw(b"GET /livez HT", within=30)
+        assert b" 408 " in await served.raw(b"GET /livez HT", within=60)
         assert await counted(served) == {("none", 408): 1}
 
 

@@ -245,13 +245,15 @@ async def test_config_of_a_host_without_one(door: Door) -> None:
 
 async def test_config_is_read_set_and_taken_out(door: Door) -> None:
     done: list[Any] = []
-    door.config = SimpleNamespace(  # type: ignore[assignment]
-        get=lambda path: None, set=lambda *a: done.append(a), unset=lambda key: done.append(key)
-    )
+
+    async def changed(*given: Any) -> None:
+        done.append(given)
+
+    door.config = SimpleNamespace(get=lambda path: None, set=changed)  # type: ignore[assignment]
     for value in (5, None):
         call = called(door, body=config.Setting("acp.max_sessions", value))
         assert (await config.write(call)).key == "acp.max_sessions"
-    assert done == [("acp.max_sessions", 5), "acp.max_sessions"]
+    assert done == [("acp.max_sessions", 5), ("acp.max_sessions", None)]
     for path in ("no.such", "a..b"):
         with pytest.raises(BadInput):
             await config.read(called(door, query=config.PathQuery(path)))

@@ -99,5 +99,5 @@ def test_titles_show_all_they_hold() -> None:
             f"console.log(titleOf({{ title: {json.dumps(title)} }}))"
         )
         words = ["node", "--input-type=module", "-e", script]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=True)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == visible(title) + "\n"

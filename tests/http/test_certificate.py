@@ -73,7 +73,7 @@ def test_a_terminal_from_elsewhere_comes_in_by_the_bare_address(tmp_path: Path) 
         # Our own bridge trusts the certificate that it finds beside the data.
         bridge = living.spawn("acp-bridge")
         ask = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
-        out, err = bridge.communicate(json.dumps(ask) + "\n", timeout=30)
+        out, err = bridge.communicate(json.dumps(ask) + "\n", timeout=60)
         assert json.loads(out.splitlines()[0])["result"]["protocolVersion"] == 1, err
     finally:
         living.stop()

@@ -35,7 +35,7 @@ class Acpx:
             self.wait_alone()
         done = subprocess.run(
             self.words(*words), env=self.env, cwd=self.scene.work, capture_output=True,
-            text=True, timeout=50,
+            text=True, timeout=60,
         )  # fmt: skip
         assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
         return done.stdout

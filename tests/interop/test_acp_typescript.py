@@ -17,7 +17,7 @@ def talk(scene: Scene, *words: str, client: str = "ts_client.mjs") -> dict[str, 
     done = subprocess.run(
         [str(NODE / "node_modules/.bin/node"), str(NODE / client), str(scene.work),
          *words, "--", *scene.command],
-        env={**scene.env, "PATH": os.environ["PATH"]}, capture_output=True, timeout=50,
+        env={**scene.env, "PATH": os.environ["PATH"]}, capture_output=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)

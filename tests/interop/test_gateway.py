@@ -35,7 +35,7 @@ def new_token(folder: Path) -> str:
 def talk(*words: str, client: str = "ts_ws_client.mjs") -> dict[str, Any]:
     done = subprocess.run(
         [str(NODE / "node_modules/.bin/node"), str(NODE / client), *words],
-        capture_output=True, timeout=50,
+        capture_output=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)

@@ -96,7 +96,7 @@ def test_nor_can_a_command_of_a_run_beside_it(tmp_path: Path, backend: str) -> N
         done = subprocess.run(
             [sys.executable, "-m", "dragoman", "run", "--config-dir", str(alone), "--json", "go"],
             cwd=work, env={**os.environ, **env}, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=40,
+            capture_output=True, text=True, timeout=60,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         ends = done.stdout[done.stdout.index("no: GET") :]

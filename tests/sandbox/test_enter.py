@@ -168,7 +168,7 @@ def test_driver_runs_attacks_line_by_line_and_bounds_them() -> None:
     ]
     done = subprocess.run(
         [sys.executable, str(Path(driver.__file__)), "{}"], text=True, capture_output=True,
-        input="".join(json.dumps(one) + "\n" for one in asked), timeout=30, check=True,
+        input="".join(json.dumps(one) + "\n" for one in asked), timeout=60, check=True,
     )  # fmt: skip
     said = [json.loads(line) for line in done.stdout.splitlines()]
     assert said[0] == "from the shell\n" and said[1] == "ESCAPED\n"

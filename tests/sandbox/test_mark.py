@@ -102,7 +102,7 @@ class Trial:
         done = subprocess.run(
             [sys.executable, "-m", "dragoman", *words], cwd=self.work, input=said, text=True,
             env={**os.environ, **self.env, "DRAGOMAN_CONFIG_DIR": str(alone)},
-            capture_output=True, timeout=40,
+            capture_output=True, timeout=60,
         )  # fmt: skip
         return done.stdout + done.stderr
 

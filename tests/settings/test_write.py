@@ -324,8 +324,8 @@ def test_what_several_processes_set_at_once_is_all_there(tmp_path: Path) -> None
         "log.level": "debug",
     }
     program = (
-        "import sys; from dragoman.settings.write import set_key; sys.stdin.readline();"
-        " set_key(*sys.argv[1:])"
+        "import sys; from dragoman.settings import write; write._PATIENCE = 60.0;"
+        " sys.stdin.readline(); write.set_key(*sys.argv[1:])"
     )
     setting = [
         subprocess.Popen(

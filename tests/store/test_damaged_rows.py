@@ -67,7 +67,7 @@ async def test_the_commands_tell_it(tmp_path: Path) -> None:
 
     def dragoman(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "dragoman", *words, "--config-dir", str(tmp_path)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=30)
+        return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
     listed = dragoman("sessions")
     assert listed.returncode == 0, listed.stderr

@@ -303,7 +303,7 @@ def test_a_file_size_limit_fails_one_batch_and_recovers(tmp_path: Path) -> None:
         [sys.executable, "-c", LIMITED, str(tmp_path / "s.db")],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         cwd=ROOT,
     )
     assert done.returncode == 0, done.stderr

@@ -58,10 +58,12 @@ _PATTERNS = (
     r"(?i)\b(?:proxy-)?authorization\\?[\"']?\s*[:=]\s*\\?[\"']?(?:\w+\s+)?[A-Za-z0-9._~+/=:-]{6,}",
     r"(?i)(?<![\w-])(?:x-[\w-]+-(?:key|token|secret)|(?:x-)?api[-_]?key|x-(?:auth|token)|(?:set-)?cookie)"
     r"[\"']?:\s*[^\s\"']{6,}",
-    r"\b[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|_PAT)=[\"']?[^\s\"']+",
-    # A value by its name, in JSON (also inside of a string) and its kind, in a form, in an
-    # assignment: the name stays.
-    rf"(?i)(?P<name>(?:{_NAMED})(?:\\?[\"']\s*[:=]\s*\\?[\"']|=[\"']?))[^\s\"'&\\]{{6,}}",
+    r"\b[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|_PAT)="
+    r"(?:[\"'][^\"'\n]{1,400}+(?=[\"'])|[\"']?[^\s\"']+)",
+    # A value by its name, in JSON (also inside of a string) and its kind, TOML and programs, in a
+    # form, in an assignment: the name stays. What stands in quotes may have blanks.
+    rf"(?i)(?P<name>(?:{_NAMED})(?:\\?[\"']?[ \t]{{0,9}}[:=][ \t]{{0,9}}\\?[\"']|=))"
+    r"(?:(?<=[\"'])[^\"'\\\n]{6,400}+(?=\\?[\"'])|[^\s\"'&\\]{6,})",
     r"(?<![\w-])(?:-u|--user)[= ]\s*[^\s:]{1,200}+:\S+",
     # A parameter of an address, and a flag of a command line, by their names.
     r"(?i)(?<=[?&])[\w.-]*(?:key|token|secret|passw(?:or)?d|auth|code|sig(?:nature)?)=[^&#\s\"']+",

@@ -115,7 +115,7 @@ async def run(command: str, folder: str, piece: Piece, changed: Callable[[], Non
         piece.text, piece.outcome = str(problem), "failed"
         changed()
         return
-    except asyncio.CancelledError:
+    except BaseException:
         output.close()
         raise
     finally:

@@ -430,7 +430,7 @@ async def test_a_session_that_could_not_be_deleted_is_loaded_and_goes_on(
         patch.setattr(door, "delete", full)
         refusal = await client.refused("session/delete", {"sessionId": session})
         assert "no disk" in refusal["message"]
-    asked = {"sessionId": session, "cwd": "/tmp", "mcpServers": []}
+    asked = {"sessionId": session, "cwd": str(tmp_path), "mcpServers": []}
     assert "error" not in await client.reply(client.ask("session/load", asked))
     await client.prompt(session)
     assert await client.call("session/delete", {"sessionId": session}) == {}

@@ -20,7 +20,7 @@ def environment(target: Path) -> dict[str, str]:
 def dragoman(target: Path, folder: Path, *words: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "dragoman", *words, "--config-dir", str(folder), "--json"]
     env = {**os.environ, **environment(target)}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=env)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=env)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
