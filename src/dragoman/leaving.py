@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Leaving(SystemExit):
-    """The end that a signal asks for; what is on its way is held by somebody, what is lost is not."""
+    """The end that a signal asks for: held by somebody while it is on its way, not once lost."""
 
 
 @contextmanager
