@@ -219,3 +219,15 @@ def test_a_detached_prompt_is_queued_and_runs_on(living: Living) -> None:
             break
     following.terminate()
     following.communicate(timeout=WITHIN)
+
+
+@pytest.mark.parametrize(("given", "mode"), [(0o777, 0o700), (0o027, 0o750)])
+def test_a_umask_never_takes_our_own_rights(tmp_path: Path, given: int, mode: int) -> None:
+    words = "import os, sys; from dragoman.cli import main\n"
+    words += "main.main = lambda: os.mkdir(sys.argv[1]) or 0\n"
+    made = tmp_path / "made"
+    subprocess.run(
+        [sys.executable, "-c", f"{words}main.script()", str(made)],
+        umask=given, check=True, timeout=WITHIN,
+    )  # fmt: skip
+    assert made.stat().st_mode & 0o777 == mode
