@@ -70,7 +70,7 @@ MAY: dict[str, tuple[str, ...]] = {
     "stdio": (*INSIDE, "client", "testing", "host", "cli"),
     "daemon": (*INSIDE, "host"),
     "tui": ("client", "settings", "observe", *FACTS),  # the terminal is a client like any other
-    "cli.run": (*INSIDE, "client", "host", "cli.dialogue", "cli.parse"),
+    "cli.run": (*INSIDE, "client", "host", "cli.dialogue", "cli.ends", "cli.parse"),
     "cli.local": (*INSIDE, "client", "host"),
 }
 # What may be imported only inside a function, because most runs do not need it.

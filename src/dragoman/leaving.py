@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Leaving(SystemExit):
-    """The end that a signal asks for: somebody holds one on its way, nobody one that was lost."""
+    """The end that a signal asks for: held by somebody while it is on its way, not once lost."""
 
 
 @contextmanager

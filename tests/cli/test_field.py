@@ -531,6 +531,8 @@ def test_a_report_shows_what_it_holds_and_hides_what_is_secret(living: Living) -
     living.start()
     try:
         living.says("run", "my secret plan is to win")
+        wrong = living.run("bug-report", "--lines", "-1")
+        assert wrong.returncode == 2 and "at least 0" in wrong.stderr
         shown = living.run("bug-report")
         assert shown.returncode == 1 and "--yes" in shown.stderr
         assert not (living.work / "dragoman-report.txt").exists()

@@ -234,3 +234,15 @@ def test_what_nobody_reads_on_stderr_leaves_the_exit_code() -> None:
     with os.fdopen(writer, "wb") as unread:
         done = subprocess.run([sys.executable, "-c", code], stderr=unread, env=env, timeout=WITHIN)
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize(("given", "mode"), [(0o777, 0o700), (0o027, 0o750)])
+def test_a_umask_never_takes_our_own_rights(tmp_path: Path, given: int, mode: int) -> None:
+    words = "import os, sys; from dragoman.cli import main\n"
+    words += "main.main = lambda: os.mkdir(sys.argv[1]) or 0\n"
+    made = tmp_path / "made"
+    subprocess.run(
+        [sys.executable, "-c", f"{words}main.script()", str(made)],
+        umask=given, check=True, timeout=WITHIN,
+    )  # fmt: skip
+    assert made.stat().st_mode & 0o777 == mode

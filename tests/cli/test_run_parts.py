@@ -94,6 +94,15 @@ async def test_output_is_shown_without_its_colours_and_steers_nothing(capsys: Ou
     assert capsys.readouterr().err.splitlines() == ["  bold"]
 
 
+async def test_printing_says_why_a_command_did_not_end_by_itself(capsys: Out) -> None:
+    screen = Screen()
+    text = "$ sleep 9\n\n[timed out after 1s; it was ended]\n[exit -1]  Took 1.0s"
+    screen.speak(told(ev.Progress("t", "c", "so far\n")))
+    screen.speak(told(ev.CallEnded("t", "c", "bash", "done", (Text(text),), is_error=True)))
+    said = capsys.readouterr().err.splitlines()
+    assert said == ["  so far", "  [timed out after 1s; it was ended]"]
+
+
 async def test_printing_bounds_what_a_command_says(capsys: Out) -> None:
     screen = Screen()
     screen.speak(told(ev.Progress("t", "c", "x\n" * 250)))
@@ -211,6 +220,12 @@ async def test_terminal_answers_by_the_rule_where_nobody_sits(
     await asyncio.wait_for(seat.done.wait(), 60)
     answers.cancel()
     assert seat.given == [given]
+
+
+async def test_terminal_knows_why_the_model_stopped(capsys: Out) -> None:
+    human = Human(Seat(), "all", JsonLines())
+    human.speak(told(ev.TurnEnded("t", "completed", "refusal")))
+    assert human.ended == "refusal"
 
 
 async def test_terminal_what_was_settled_meanwhile_is_not_answered(capsys: Out) -> None:

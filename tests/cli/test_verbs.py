@@ -361,6 +361,17 @@ def test_dialects_lists_what_is_spoken(tmp_path: Path, capsys: Out) -> None:
     assert "zeroclaw" in capsys.readouterr().out
 
 
+def test_dialects_names_no_page_that_is_not_there(
+    tmp_path: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert dialects.run(args(config_dir=str(tmp_path))) == 0
+    assert "docs/protocols/acp.md" in capsys.readouterr().out
+    monkeypatch.setattr(dialects, "_CHECKOUT", str(tmp_path))  # as where a package is installed
+    assert dialects.run(args(config_dir=str(tmp_path))) == 0
+    assert "docs/" not in capsys.readouterr().out
+    assert dialects._is_there("https://example.org/pi")
+
+
 def test_doctor_fails_when_something_needs_repair(
     capsys: Out, monkeypatch: pytest.MonkeyPatch
 ) -> None:

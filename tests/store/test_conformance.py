@@ -576,6 +576,10 @@ async def test_small_values(store: Store) -> None:
     assert list(await store.pairs("tokens")) == [("a", b"11"), ("b", b"2")]
     await store.put("tokens", "a", None)
     await store.put("tokens", "never", None)
+    await store.put("codes", "c", b"once")
+    taken = await asyncio.gather(*(store.pop("codes", "c") for _ in range(8)))
+    assert sorted(taken, key=bool) == [None] * 7 + [b"once"]
+    assert await store.get("codes", "c") is None and await store.pop("codes", "c") is None
     assert await store.get("tokens", "a") is None
     assert list(await store.pairs("tokens")) == [("b", b"2")]
     assert list(await store.pairs("nothing")) == []

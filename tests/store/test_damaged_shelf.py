@@ -1,5 +1,6 @@
 """A small value that cannot be read, damaged or of a newer version, hides no other."""
 
+import asyncio
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,21 @@ async def test_a_code_that_cannot_be_read_is_wrong_and_goes(data: bytes) -> None
     assert len(await shelf.pairs(tokens.CODES)) == 1
     await shelf.put(tokens.CODES, key, data)
     assert not await tokens.use_code(shelf, lost) and await tokens.use_code(shelf, code)
+
+
+async def test_a_code_lets_one_in_of_two_who_come_at_once() -> None:
+    class Far(MemoryStore):
+        """Answers when others have asked, too, as a database of two nodes."""
+
+        async def get(self, space: str, key: str) -> bytes | None:
+            found = await super().get(space, key)
+            await asyncio.sleep(0)
+            return found
+
+    shelf = Far()
+    code = await tokens.new_code(shelf)
+    both = await asyncio.gather(*(tokens.use_code(shelf, code) for _ in range(2)))
+    assert sorted(both) == [False, True]
 
 
 @pytest.mark.parametrize("data", RUBBISH)

@@ -76,6 +76,27 @@ def test_always_names_its_scope_and_rules_are_listed_and_withdrawn(home: Home) -
     pane.wait("withdrawn:", "touch one")
 
 
+def test_on_a_small_screen_all_that_always_may_mean_can_be_read(home: Home) -> None:
+    pane = home.open(width=40, height=20)
+    pane.wait("● ready")
+    pane.say("run touch one")
+    pane.wait("waits for your answer", " a  always")
+    pane.press("a")
+    seen = pane.wait("always:", "read on")
+    while "read on" in pane.screen():
+        pane.press("Space")
+        seen += pane.screen()
+    last = int(pane.match(r"(?s).* (\d)  ").group(1))
+    assert all(f" {number}  " in seen for number in range(1, last + 1)) and last > 3
+    pane.wait(" esc  back")
+    pane.press("Escape")
+    pane.wait("$ touch one", " y  yes")
+    pane.press("a")
+    pane.wait("always:")
+    pane.press("1")
+    pane.wait("● bash touch one")
+
+
 def test_no_with_a_word_to_the_agent(home: Home) -> None:
     pane = home.open()
     pane.wait("● ready")

@@ -90,3 +90,32 @@ def test_a_terminal_that_goes_away_without_a_signal_ends_it(
     finally:
         process.kill()
         process.wait()
+
+
+def test_ctrl_z_goes_to_the_shell_and_fg_comes_back(home: Home) -> None:
+    pane = home.open("PS1='shell> ' bash --norc --noprofile -i")
+    pane.wait("shell>")
+    pane.type("sh -c dragoman\n")
+    pane.wait("● ready")
+    pane.type("half a sentence")
+    pane.wait("› half a sentence")
+    pane.press("C-z")
+    pane.wait("Stopped", "shell>", gone="● ready")
+    pane.resize(80, 24)
+    pane.type("echo here $((40 + 2))\n")
+    pane.wait("here 42")
+    pane.type("fg\n")
+    pane.wait("● ready", "› half a sentence")
+    pane.type(" more")
+    pane.wait("› half a sentence more")
+    pane.press("C-_")
+    pane.wait("● ready", gone="sentence more")
+
+
+def test_ctrl_z_where_no_shell_waits_stops_nothing(home: Home) -> None:
+    pane = home.open()
+    pane.wait("● ready")
+    pane.press("C-z")
+    pane.wait("no shell waits here")
+    pane.say("say still there")
+    pane.wait("  still there")

@@ -33,6 +33,7 @@ def script() -> int:
     That takes 2 of 13 ms (decision 0073). It is left out only where nobody can have asked for
     anything to be done at exit.
     """
+    _may_use_what_is_made()
     code = main()
     try:
         _discard()  # of Python's own last attempt the exit code would be 120
@@ -43,6 +44,13 @@ def script() -> int:
     import os
 
     os._exit(code)
+
+
+def _may_use_what_is_made() -> None:
+    """No umask takes our own rights to our files: what we made we could not open again."""
+    import os
+
+    os.umask(os.umask(0o077) & 0o077)
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:

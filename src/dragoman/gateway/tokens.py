@@ -141,12 +141,7 @@ async def is_code(shelf: Shelf, text: str) -> bool:
 
 async def use_code(shelf: Shelf, text: str) -> bool:
     """Use a code up; False when it is wrong, over or was used."""
-    key = _hash(_plain(text))
-    raw = await shelf.get(CODES, key)
-    if raw is None:
-        return False
-    await shelf.put(CODES, key, None)
-    code = row_of(raw, Code)
+    code = row_of(await shelf.pop(CODES, _hash(_plain(text))), Code)
     return code is not None and code.holds()
 
 

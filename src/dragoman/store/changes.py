@@ -204,6 +204,20 @@ class Delete:
         known.forget(self._session)
 
 
+class Pop:
+    def __init__(self, space: str, key: str) -> None:
+        self._place = (space, key)
+
+    def __call__(self, connection: "Connection") -> bytes | None:
+        sql = "SELECT value FROM kv WHERE space = ? AND key = ?"
+        row = connection.execute(sql, self._place).fetchone()
+        connection.execute("DELETE FROM kv WHERE space = ? AND key = ?", self._place)
+        return None if row is None else bytes(row[0])
+
+    def committed(self, known: Known) -> None:
+        """Small values are nothing that is known of sessions."""
+
+
 class Put:
     def __init__(self, space: str, key: str, value: bytes | None) -> None:
         self._place = (space, key)

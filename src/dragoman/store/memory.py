@@ -236,6 +236,11 @@ class MemoryStore:
             pairs[key] = bytes(value)
         self.commits += 1
 
+    async def pop(self, space: str, key: str) -> bytes | None:
+        self._check_open()
+        self.commits += 1
+        return self._pairs.get(space, {}).pop(key, None)
+
     async def get(self, space: str, key: str) -> bytes | None:
         self._check_open()
         return self._pairs.get(space, {}).get(key)

@@ -176,6 +176,9 @@ class SqliteStore(SqlStore):
     async def put(self, space: str, key: str, value: bytes | None) -> None:
         await self.writer.run(changes.Put(space, key, value))
 
+    async def pop(self, space: str, key: str) -> bytes | None:
+        return await self.writer.run(changes.Pop(space, key))
+
     async def close(self) -> None:
         """Write what is queued, fold the log into the file, and let it go."""
         if not self._closed:

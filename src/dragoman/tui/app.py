@@ -21,6 +21,7 @@ from .begin import WELCOME, Wish
 from .choices import Choice
 from .conversation import Conversation
 from .desk import ShownSession, mistake
+from .foreground import has_shell
 from .hangup import when_hung_up
 from .inbox import Inbox
 from .link import ScreenLink
@@ -65,6 +66,7 @@ class Terminal(App[int]):
         Binding("ctrl+home", "top", priority=True, show=False),
         Binding("ctrl+end", "bottom", priority=True, show=False),
         Binding("ctrl+l", "redraw", priority=True, show=False),
+        Binding("ctrl+z", "rest", priority=True, show=False),
     ]
 
     def __init__(self, wish: Wish, *, light: bool = False) -> None:
@@ -448,6 +450,15 @@ class Terminal(App[int]):
 
     def action_bottom(self) -> None:
         self.view.to_end()
+
+    def action_rest(self) -> None:
+        """ctrl+z: to the shell, until it says `fg`."""
+        if not has_shell():
+            self.notice("no shell waits here that could come back with fg")
+            return
+        with self.suspend():
+            os.killpg(os.getpgrp(), signal.SIGSTOP)  # all of the job, as the terminal would
+        self.action_redraw()
 
     def action_redraw(self) -> None:
         self.view.redraw()

@@ -208,5 +208,6 @@ esc          stop the turn               ctrl+c twice, ctrl+d  leave
 ctrl+s       the board of all sessions   ctrl+n  the next that needs you
 ctrl+t       thinking                    ctrl+o  whole outputs
 ctrl+g       $EDITOR                     ctrl+v  paste a picture or text
+ctrl+z       to the shell, fg comes back ctrl+_  undo what was typed
 pageup, pagedown, wheel                  ctrl+home, ctrl+end
 mouse        select text, ctrl+c copies it"""

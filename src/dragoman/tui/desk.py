@@ -196,7 +196,7 @@ class ShownSession:
         return await _done(self.link.answered(self.link.host.steer(self.session, text)))
 
     async def interrupt(self) -> bool:
-        """Stop the running turn and take back what waits; False when nothing runs."""
+        """Stop the running turn; what is queued comes next. False when nothing runs."""
         if not self.session:
             return False
         return await _done(self.link.answered(self.link.host.cancel(self.session)))

@@ -29,7 +29,7 @@ def acts_of(bindings: Iterable[object]) -> dict[str, str]:
     return {key: binding.action for binding in known for key in binding.key.split(",")}
 
 
-_ACTS = acts_of(TextArea.BINDINGS)
+_ACTS = {**acts_of(TextArea.BINDINGS), "ctrl+underscore": "undo"}  # ctrl+z is the shell's
 
 
 class Editor(TextArea):

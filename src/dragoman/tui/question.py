@@ -66,6 +66,7 @@ class Question(Widget, can_focus=True):
         self.where = ""
         self.waiting = 1
         self._choosing = False  # the menu of scopes is open
+        self._tight = False  # and takes the place of the question, which there is no room for
         self._listens = False  # a key answers
         self._soon: Timer | None = None
         self._sent = False  # an answer is on its way
@@ -136,17 +137,38 @@ class Question(Widget, can_focus=True):
         if self.waiting > 1:
             head.append(f"  (1 of {self.waiting})", "dim")
         self._head.update(head)
-        keys = self._menu(ask) if self._choosing else self._choices(ask, width)
-        rows = ask_rows(ask, width)
-        below = len(self._options(ask)) + 2 if self._choosing else 1
-        self._scroll.styles.max_height = max(size.height * 7 // 10 - 5 - below, 3)
+        rows, below = ask_rows(ask, width), 1
+        room = size.height * 7 // 10 - 5
+        menu = wrap(self._menu(ask), width) if self._choosing else []
+        tight, self._tight = self._tight, bool(menu) and len(menu) > room - 3
+        if self._tight:
+            rows = menu
+            if not tight:
+                self._scroll.scroll_home(animate=False, immediate=True)
+        elif menu:
+            below = len(menu)
+        self._scroll.styles.max_height = max(room - below, 3)
         self._scroll.put(rows)
-        self._keys.update(keys)
+        self._keys.update(self._lines_below(ask, width))
         self.call_after_refresh(self._draw_keys)
 
     def _draw_keys(self) -> None:
-        if self.ask is not None and not self._choosing:
-            self._keys.update(self._choices(self.ask, self.size.width))
+        if self.ask is not None:
+            self._keys.update(self._lines_below(self.ask, self.size.width))
+
+    def _lines_below(self, ask: Ask, width: int) -> Text:
+        if not self._choosing:
+            return self._choices(ask, width)
+        return self._read_on() if self._tight else self._menu(ask)
+
+    def _read_on(self) -> Text:
+        """How much is below, and how to get there; nothing at the end."""
+        found = Text()
+        if not self.read:
+            left = self._scroll.max_scroll_y - self._scroll.scroll_offset.y
+            found.append(f"↓ {many(left, 'more line')}, read on: ", "bold yellow")
+            _key(found, "space", "next page")
+        return found
 
     @property
     def read(self) -> bool:
@@ -158,11 +180,7 @@ class Question(Widget, can_focus=True):
             return Text("answered …", "dim")
         if not self._listens:
             return Text("… in a moment a key answers", "dim")
-        found = Text()
-        if not self.read:
-            left = self._scroll.max_scroll_y - self._scroll.scroll_offset.y
-            found.append(f"↓ {many(left, 'more line')}, read on: ", "bold yellow")
-            _key(found, "space", "next page")
+        found = self._read_on()
         if ask.kind == "question":
             for number, choice in enumerate(ask.choices, 1):
                 _key(found, str(number), on_a_line(choice))
@@ -196,7 +214,7 @@ class Question(Widget, can_focus=True):
         if ask is None:
             return
         key = event.character or event.key
-        if event.key in _MOVES and not self._choosing:
+        if event.key in _MOVES and (self._tight or not self._choosing):
             self._move(event.key)
         elif event.key == "escape" and not self._choosing:
             self.post_message(self.Left())
@@ -235,7 +253,7 @@ class Question(Widget, can_focus=True):
 
     def _move(self, key: str) -> None:
         page = max(self._scroll.size.height - 1, 1)
-        by = {"up": -1, "down": 1, "pageup": -page}.get(key, page)
+        by = {"up": -1, "down": 1, "pageup": -page, "end": self._scroll.max_scroll_y}.get(key, page)
         self._scroll.scroll_relative(y=by, animate=False, immediate=True)
         self._draw_keys()
 
@@ -250,6 +268,7 @@ class Question(Widget, can_focus=True):
         elif name == "escape":
             self._choosing = False
             self._draw()
+            self.call_after_refresh(self._move, "end")  # its end was read before
 
 
 def _key(text: Text, key: str, words: str) -> None:

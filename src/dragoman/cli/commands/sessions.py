@@ -35,7 +35,8 @@ def subs() -> tuple[Command, ...]:
             args=(session, Arg("prompt", "what to say", many=True)),
             flags=(APPROVE, Flag("detach", "leave when the prompt is queued", kind=bool)),
             text="Without a terminal approvals are denied, unless --approve says otherwise; with\n"
-            "--approve ask they then wait for another client.",
+            "--approve ask they then wait for another client. Exit code 3: the model refused, or\n"
+            "its answer was cut.",
         ),
         Command(
             "cancel",

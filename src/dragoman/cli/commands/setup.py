@@ -1,7 +1,7 @@
 """Commands that set things up."""
 
 from ..parse import Arg, Command, Flag
-from .shared import COMMON, CONFIG_DIR, JSON, KINDS
+from .shared import COMMON, CONFIG_DIR, JSON, KINDS, counted
 
 GROUP = "Set up"
 
@@ -100,7 +100,7 @@ def commands() -> tuple[Command, ...]:
                 CONFIG_DIR,
                 Flag("output", "where to write it", metavar="FILE", short="o"),
                 Flag("yes", "write it without asking", kind=bool, short="y"),
-                Flag("lines", "how many lines of the log", kind=int, default=200),
+                Flag("lines", "how many lines of the log", metavar="N", kind=counted, default=200),
             ),
         ),
         Command(

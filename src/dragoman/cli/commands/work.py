@@ -107,7 +107,8 @@ def commands() -> tuple[Command, ...]:
             runs="cli.run.terminal:main",
             text=(
                 "With a prompt, standard input is given along as context: git diff | dragoman run\n"
-                '"review this". Files that the prompt names with @ are given along, too.'
+                '"review this". Files that the prompt names with @ are given along, too.\n'
+                "Exit code 3: the model refused, or its answer was cut."
             ),
             example='dragoman run "list the files here and tell me what this project is"',
             args=(Arg("prompt", "what the agent is to do", many=True, optional=True),),

@@ -289,6 +289,8 @@ class Screen:
                 self.aside(f"  … {many(count - _LIVE_LINES, 'more line')}", "2")
             if body.is_error or body.outcome != "done":
                 lines = harmless(unpainted(text_of(body.content))).strip().splitlines()
+                if len(lines) > 1 and lines[-1].startswith("[exit -1]"):
+                    lines.pop()  # it did not end by itself: the line before says why
                 self.aside(f"  {cut(lines[-1])}" if lines else f"  {body.outcome}", style)
             return
         lines = harmless(unpainted(text_of(body.content))).strip().splitlines()

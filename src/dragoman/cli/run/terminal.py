@@ -1,6 +1,7 @@
 """`dragoman run`: one turn in the terminal, streamed, with approvals asked there.
 
-Exit codes: 0 the turn completed, 1 it failed or could not begin, 130 it was cancelled.
+Exit codes: 0 the turn completed, 1 it failed or could not begin, 3 the model refused or its answer
+was cut, 130 it was cancelled.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from shlex import quote
 from typing import Any
 
 from dragoman.cli.dialogue import Decision, Dialogue, by_rule, put, screen_size
+from dragoman.cli.ends import exit_code
 from dragoman.cli.parse import Args
 from dragoman.cli.run.printing import Ink, JsonLines, Screen
 from dragoman.cli.run.turns import RunSession, Wish, seat
@@ -41,6 +43,7 @@ class Human:
         self._shown = ""  # what waits for the keyboard
         self._line: asyncio.Future[str] | None = None
         self._stopped = False  # by whoever sits here
+        self.ended = ""  # why the model stopped
         self.unread: OSError | None = None  # nobody takes our output: `| head`, a full disk
 
     def stop(self) -> None:
@@ -65,6 +68,8 @@ class Human:
                 self._open.discard(event.body.ask_id)
                 if event.body.ask_id == self._shown and self._line is not None:
                     self._line.cancel()
+            elif isinstance(event.body, ev.TurnEnded):
+                self.ended = event.body.stop
 
     async def answer_all(self) -> None:
         while True:
@@ -171,9 +176,7 @@ async def one_turn(wish: Wish, *, as_json: bool, rule: str) -> int:
                 screen.aside(f"It worked in a worktree of its own. Take it over: {ways}", "2")
     finally:
         await at.close()
-    if outcome == "completed":
-        return 0
-    return 1 if outcome == "failed" else 130
+    return exit_code(outcome, human.ended)
 
 
 def _standard_input(*, patient: bool) -> str:

@@ -2,6 +2,7 @@
 
 import os
 
+import dragoman
 from dragoman import TYPE_CHECKING
 from dragoman.client.address import socket_path
 from dragoman.dialects.descriptor import REGISTRY
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dragoman.dialects.descriptor import Dialect
+
+
+_CHECKOUT = os.path.dirname(os.path.dirname(os.path.dirname(dragoman.__file__)))
 
 
 def run(args: Args) -> int:
@@ -45,8 +49,13 @@ def _row(one: "Dialect", config_dir: str | None) -> "dict[str, Any]":
         "websocket": one.websocket[0] if one.websocket is not None else "",
         "stdio": one.stdio,
         "package": one.package,
-        "doc": one.doc,
+        "doc": one.doc if _is_there(one.doc) else "",
     }
+
+
+def _is_there(doc: str) -> bool:
+    """Whether a page can be read: a package is installed without the folder that ours lie in."""
+    return "://" in doc or os.path.exists(os.path.join(_CHECKOUT, doc))
 
 
 def _show(rows: "list[dict[str, Any]]") -> None:

@@ -52,6 +52,10 @@ class Shelf(Protocol):
 
     async def get(self, space: str, key: str) -> bytes | None: ...
 
+    async def pop(self, space: str, key: str) -> bytes | None:
+        """Remove a small value; of all who do so at once, on any node, one is given it."""
+        ...
+
     async def pairs(self, space: str) -> Sequence[tuple[str, bytes]]: ...
 
 

@@ -45,7 +45,7 @@ export class HomePage {
       const [agents, models] = await Promise.all([get("/api/agents"), allModels()]);
       this.agents = agents;
       this.models = models;
-    } catch { return; } // the stream says when the host is away
+    } catch { this.away = true; return; } // the stream says when the host is away
     const usual = this.agents.find((one) => one.default) || this.agents[0];
     fill(this.agent, this.agents.map((one) => h("option", { value: one.alias, selected: one === usual }, one.alias)));
     this.agent.hidden = this.agents.length < 2;
@@ -97,7 +97,7 @@ export class HomePage {
     if (!this.closed) this.app.go(`/sessions/${encodeURIComponent(made.id)}`); // who went elsewhere meanwhile stays there
   }
 
-  connected() { if (!this.agents) this.open(); }
+  connected() { if (this.away) { this.away = false; this.open(); } }
   looked() { this.update(); }
 
   update() {

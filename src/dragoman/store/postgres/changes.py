@@ -339,6 +339,18 @@ class Delete:
         return True
 
 
+class Pop:
+    """Said once more after a lost connection, it may find nothing: then nobody was given it."""
+
+    def __init__(self, space: str, key: str) -> None:
+        self._place = (clean(space), clean(key))
+
+    async def __call__(self, connection: "Connection[Any]", again: bool) -> bytes | None:
+        sql = "DELETE FROM kv WHERE space = $1 AND key = $2 RETURNING value"
+        value: bytes | None = await connection.fetchval(sql, *self._place)
+        return value
+
+
 class Put:
     def __init__(self, space: str, key: str, value: bytes | None) -> None:
         self._place = (clean(space), clean(key))

@@ -163,6 +163,10 @@ class PostgresStore(SqlStore):
     async def put(self, space: str, key: str, value: bytes | None) -> None:
         await self.writer.post(changes.Put(space, key, value))
 
+    async def pop(self, space: str, key: str) -> bytes | None:
+        value: bytes | None = await self.writer.post(changes.Pop(space, key))
+        return value
+
     async def grant(self, role: str, kind: Role) -> None:
         """Let another role be a host or a front. Raises BadInput, StoreFailed."""
         from .roles import grant

@@ -6,6 +6,7 @@ from dragoman.client.plain import result_of
 from dragoman.engine.faults import NothingRunning
 
 from ... import reach, say
+from ...ends import exit_code
 from ...parse import Args
 from ...questions import QuestionQueue
 from ...screen import Screen, who
@@ -119,7 +120,7 @@ def _end(args: Args, screen: Screen, finished: reach.Row) -> int:
     screen.fresh_line()
     if args.json:
         say.plain_json({"finished": finished}, indent=None)
-    return {"completed": 0, "failed": 1}.get(finished["outcome"], 130)
+    return exit_code(finished["outcome"], finished.get("stop", ""))
 
 
 def _key() -> str:
