@@ -118,8 +118,9 @@ async def test_work_that_a_merge_would_overwrite_is_named(host: Composed, reposi
     session, place = await opened(host, repository)
     (place / "src" / "a.txt").write_text("theirs\n")
     (repository / "src" / "a.txt").write_text("not committed\n")
-    with pytest.raises(BadInput, match=r"local changes .* src/a\.txt"):
+    with pytest.raises(BadInput, match=r"local changes .* src/a\.txt") as found:
         await host.door.end_worktree(session, "merge", ME)
+    assert "git stash" in found.value.hint  # by hand git would refuse it, too
     assert (repository / "src" / "a.txt").read_text() == "not committed\n" and place.exists()
 
 

@@ -1,8 +1,10 @@
 """Servers that ask the human in the middle of a call: forms, and pages to open."""
 
+import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from dragoman.engine.content import text_of
@@ -54,6 +56,30 @@ async def test_forms_are_asked_field_by_field_and_pages_are_shown() -> None:
         assert await called(tools, human, "sign_in", url="file:///etc/passwd") == "decline"
     finally:
         await tools.close()
+
+
+async def test_a_field_says_what_fits() -> None:
+    fields = {
+        "count": {"type": "integer", "minimum": 1, "maximum": 5},
+        "price": {"type": "number"},
+        "sizes": {"type": "array", "items": {"enum": ["S", "M", "L"]}},
+    }
+    params = SimpleNamespace(
+        mode="form",
+        message="What?",
+        requested_schema={"properties": fields, "required": ["count", "sizes", "price"]},
+    )
+    human = Human("6", "0", "5", "nan", "inf", "1.5", "S, XL", "S, L")
+    asking = Asking("shop")
+    async with asyncio.timeout(60) as deadline:
+        asking.begin(human, deadline, 60)  # type: ignore[arg-type]
+        answer = await asking.elicit(None, params)
+    assert answer.content == {"count": 5, "price": 1.5, "sizes": ["S", "L"]}
+    words = [question for question, _, _ in human.asked]
+    assert words[0].endswith("count (a whole number, at least 1, at most 5)")
+    assert words[1].endswith("at most 5): '6' does not fit.")
+    assert words[3].endswith("price (a number)")
+    assert words[6].endswith("sizes (some of S, M, L, with commas between them)")
 
 
 async def test_who_asks_outside_of_a_call_gets_no_answer() -> None:

@@ -120,7 +120,7 @@ def test_files_named_with_an_at_and_pictures_go_along(home: Home) -> None:
     (home.work / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"\0" * 64)
     pane = home.open()
     pane.wait("● ready")
-    pane.say("say it as @notes.txt has it")
+    pane.say("say hello, see @notes.txt please")  # a short answer: both stay on the screen
     pane.wait("≡ notes.txt (1 line)", "● ready")
     pane.say("/image p.png")
     pane.wait("▣ p.png")

@@ -16,6 +16,7 @@ from dragoman.engine.content import (
     Usage,
 )
 from dragoman.engine.events import Event, Who
+from dragoman.tui.piece import SUMMARY
 from dragoman.tui.story import Story, noted
 
 
@@ -195,6 +196,34 @@ def test_story_facts_around_the_pieces() -> None:
     story = told.story
     assert (story.mode, story.cost, len(story.present)) == ("plan", 0.25, 1)
     assert story.pieces[-1].text == "this session was deleted"
+
+
+def test_story_knows_when_the_history_is_summarised() -> None:
+    told = Told()
+    story = told.story
+    spoke = ev.Spoke("t", 1, (Text("a"),), "end_turn", Usage(input=900))
+
+    def told_of(state: Any) -> ev.Compacting:
+        return ev.Compacting("t", "c", state)
+
+    told.kept(BEGAN, spoke, ev.TurnEnded("t", "completed", "end_turn"))
+    assert story.usage.context == 900
+    for end in (told_of("failed"), told_of("cancelled"), ev.Compacted("sum", 2)):
+        told.passing(told_of("began"))
+        assert story.summary_at and not story.turn
+        told.passing(told_of("more"))
+        (told.kept if isinstance(end, ev.Compacted) else told.passing)(end)
+        assert not story.summary_at
+    assert story.usage.context == 0  # what is in the context now, nobody has counted
+    told.kept(BEGAN, spoke)
+    told.passing(told_of("began"))
+    assert story.waits == SUMMARY and not story.summary_at
+    told.kept(ev.Compacted("sum", 2), ev.Cleared())
+    assert story.waits == "the model" and story.usage.context == 0
+    told.kept(ev.TurnEnded("t", "completed", "end_turn"))
+    told.passing(told_of("began"))
+    story.drop_draft()  # the connection broke off
+    assert not story.summary_at
 
 
 def test_story_noted_does_not_say_its_title_twice() -> None:

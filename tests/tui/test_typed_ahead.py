@@ -249,6 +249,19 @@ async def test_an_answer_that_did_not_arrive_can_be_given_again(stage: Stage) ->
         assert len(stage.host.of("answer")) == 2
 
 
+async def test_words_that_come_in_one_burst_with_their_key_are_all_heard(stage: Stage) -> None:
+    """As over a slow line: the editor has no focus yet when they arrive."""
+    async with stage.run_test() as pilot:
+        stage.tell(ev.Asked(ask(1)))
+        await until(pilot, lambda: " w  no" in stage.shown() and stage.question.has_focus)
+        for letter in "wyn":
+            stage.question.post_message(Key(letter, letter))
+        stage.question.post_message(Key("enter", "\r"))
+        await until(pilot, lambda: stage.host.of("answer"))
+        assert _verdicts(stage) == [("ask_1", "deny")]
+        assert "'yn'" in str(stage.host.of("answer")[0])
+
+
 async def test_words_for_a_question_that_is_gone_are_kept_and_no_prompt(stage: Stage) -> None:
     async with stage.run_test() as pilot:
         stage.tell(ev.Asked(ask(1)))

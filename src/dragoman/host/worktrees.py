@@ -96,10 +96,10 @@ class GitWorktrees:
                 _git(root, "merge", "--abort")
                 if torn:  # git's own words ask to mend what is taken back here
                     said = f"Both have changed {brief(', '.join(torn), 400)}."
-            hint = (
-                "Nothing was merged. Merge the branch by hand "
-                f"(git merge {tree.branch}), then drop it."
-            )
+            hint = f"Merge the branch by hand (git merge {tree.branch}), then drop it."
+            if "would be overwritten by merge" in said:  # by hand it would be refused as well
+                hint = "Put them away (git commit or git stash), then try again."
+            hint = f"Nothing was merged. {hint}"
             raise BadInput(said, hint) from problem
         return f"merged {tree.branch}"
 

@@ -4,6 +4,7 @@ A form is asked field by field, so that every client can show it; an address is 
 """
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from dragoman.engine.ports import ToolEnv
 
 OPENED, DECLINE = "Opened", "Decline"
 _SKIP = "(leave empty)"
+_LARGEST = sys.float_info.max
 _MOST_FIELDS = 12
 _SCHEMES = ("https://", "http://")
 
@@ -84,6 +86,8 @@ async def _ask(env: ToolEnv, asked: str, name: str, field: Mapping[str, Any], ne
         words.append(f"({field['description']})")
     choices = _choices(field)
     offered = list(choices)
+    if wanted := _wanted(field):
+        words.append(f"({wanted})")
     if not needed:
         offered = [*offered, _SKIP] if offered else offered
         words.append("(may be left empty)")
@@ -117,16 +121,29 @@ def _choices(field: Mapping[str, Any]) -> dict[str, Any]:
     return {str(name): value for name, value in zip(names, values, strict=False)}
 
 
+def _wanted(field: Mapping[str, Any]) -> str:
+    """What an answer that is no choice must look like, in words."""
+    kind = field.get("type")
+    if kind == "array":
+        known = ", ".join(_choices(field.get("items") or {}))
+        return f"some of {known}, with commas between them"
+    if kind not in ("integer", "number"):
+        return ""
+    bounds = (("minimum", "at least"), ("maximum", "at most"))
+    limits = [f"{word} {field[key]}" for key, word in bounds if key in field]
+    return ", ".join(["a whole number" if kind == "integer" else "a number", *limits])
+
+
 def _read(field: Mapping[str, Any], text: str) -> Any:
     """The text as a value of the field's type; None when it is none."""
     kind = field.get("type")
-    try:
-        if kind == "integer":
-            return int(text)
-        if kind == "number":
-            return float(text)
-    except ValueError:
-        return None
+    if kind in ("integer", "number"):
+        try:
+            number = int(text) if kind == "integer" else float(text)
+        except ValueError:
+            return None
+        least, most = field.get("minimum", -_LARGEST), field.get("maximum", _LARGEST)
+        return number if least <= number <= most else None  # JSON knows no infinity
     if kind == "array":
         given = [one.strip() for one in text.split(",") if one.strip()]
         known = _choices(field.get("items") or {})

@@ -25,7 +25,7 @@ from .foreground import has_shell
 from .hangup import when_hung_up
 from .inbox import Inbox
 from .link import ScreenLink
-from .piece import Piece, said_by
+from .piece import SUMMARY, Piece, said_by
 from .question import Question
 from .rows import Row
 from .saying import anywhere, send, taken
@@ -250,8 +250,11 @@ class Terminal(App[int]):
 
     def _show_facts(self) -> None:
         story, status = self.desk.story, self.status
-        status.waits = story.waits or "the model" if story.turn else ""
-        status.began = story.turn_at / 1000
+        busy = bool(story.turn or story.summary_at)
+        if story.turn:
+            status.waits, status.began = story.waits or "the model", story.turn_at / 1000
+        else:
+            status.waits, status.began = SUMMARY if busy else "", story.summary_at / 1000
         status.model, status.mode = story.model, story.mode
         status.context, status.window = story.usage.context, self._windows.get(story.model, 0)
         status.cost = story.cost
@@ -267,7 +270,7 @@ class Terminal(App[int]):
         status.below = not self.view.follow
         status.keys = self.editor.vi.shown if self.editor.vi is not None else ""
         self.editor.busy = bool(story.turn)
-        if bool(story.turn) != (self._spin is not None):
+        if busy != (self._spin is not None):
             if self._spin is None:
                 self._spin = self.set_interval(0.25, status.show)
             else:
@@ -414,7 +417,7 @@ class Terminal(App[int]):
             return
         if self.shells:
             self.shells.pop().cancel()
-        elif self.desk.story.turn:
+        elif self.desk.story.turn or self.desk.story.summary_at:
             self.job(self._interrupt())
 
     async def _interrupt(self) -> None:

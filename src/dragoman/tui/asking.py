@@ -10,6 +10,8 @@ from dragoman.engine.faults import Fault
 from .question import Question
 
 if TYPE_CHECKING:
+    from textual.events import Key
+
     from .app import Terminal
 
 _TYPING = 1.0  # a question does not take the keys of somebody who has typed just now
@@ -21,6 +23,7 @@ class Asking:
 
     def __init__(self, app: "Terminal", panel: Question) -> None:
         self.panel = panel
+        panel.spelled = self._spell
         self.typed_at = 0.0
         self._app = app
         self._wording: Ask | None = None  # the question that the editor's words go to
@@ -71,6 +74,10 @@ class Asking:
         """Somebody was about to write: the letter is the first of a prompt."""
         self._app.editor.focus()
         self._app.editor.insert(character)
+
+    def _spell(self, event: "Key") -> None:
+        """A key of words for a question, before the editor had the focus."""
+        self._app.editor.post_message(type(event)(event.key, event.character))
 
     def _gone(self, ask: Ask) -> None:
         if self._wording is not None and self._wording.id == ask.id:

@@ -88,7 +88,6 @@ async def _fork(app: "Terminal", words: str) -> None:
 
 
 async def _compact(app: "Terminal", words: str) -> None:
-    app.notice("summarising the history")
     await app.link.host.compact(_session(app))
 
 

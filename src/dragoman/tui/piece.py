@@ -11,6 +11,8 @@ from dragoman.holding import Holder
 _CONTEXT = re.compile(r'\n\n<context name="([^"\n]*)">\n')
 Kind = Literal["you", "said", "thought", "call", "plan", "note", "ended", "shell"]
 
+SUMMARY = "the summary of the history"  # what is waited for while it is made short
+
 
 def at_work(names: Sequence[str]) -> str:
     """The calls that run, in words; the model when there are none."""

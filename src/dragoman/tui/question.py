@@ -72,6 +72,8 @@ class Question(Widget, can_focus=True):
         self._sent = False  # an answer is on its way
         # A letter of somebody who was about to write a prompt when the question came up.
         self.typed: Callable[[str], None] | None = None
+        self.spelled: Callable[[events.Key], None] = lambda event: None  # a key of such words
+        self._worded = False  # they have begun, and the editor does not have the focus yet
         self._head = Static()
         self._keys = Static()
         self._scroll = Sheet(id="asked")
@@ -116,6 +118,7 @@ class Question(Widget, can_focus=True):
         self.post_message(self.KeysMoved())
 
     def on_blur(self) -> None:
+        self._worded = False
         self.post_message(self.KeysMoved())
 
     def on_resize(self, event: events.Resize) -> None:
@@ -214,7 +217,9 @@ class Question(Widget, can_focus=True):
         if ask is None:
             return
         key = event.character or event.key
-        if event.key in _MOVES and (self._tight or not self._choosing):
+        if self._worded:  # keys that came together with the one that began the words
+            self.spelled(event)
+        elif event.key in _MOVES and (self._tight or not self._choosing):
             self._move(event.key)
         elif event.key == "escape" and not self._choosing:
             self.post_message(self.Left())
@@ -223,6 +228,7 @@ class Question(Widget, can_focus=True):
         elif self._choosing:
             self._choose(ask, key, event.key)
         elif key == "w":
+            self._worded = True
             self.post_message(self.Words(ask))
         elif ask.kind == "question" and key.isdecimal() and 0 < int(key) <= len(ask.choices):
             self._answer(self.Answered(ask, "answer", ask.choices[int(key) - 1]))

@@ -19,7 +19,7 @@ from dragoman.engine.content import (
 from dragoman.engine.events import Ask, Event, Who
 
 from .chunks import Chunk, Splitter, split
-from .piece import Piece, at_work, said_by
+from .piece import SUMMARY, Piece, at_work, said_by
 
 _OUTPUT = 200_000  # characters of one call's output that are held for the screen
 
@@ -34,6 +34,7 @@ class Story:
         self.turn = ""  # the turn that runs
         self.turn_at = 0
         self.waits = ""  # what is waited for, in words
+        self.summary_at = 0  # since when a history is summarised outside of a turn
         self.asks: dict[str, Ask] = {}
         self.queued: dict[str, ev.Queued] = {}  # what was taken in and not heard yet
         self.model = self.mode = ""
@@ -120,10 +121,15 @@ class Story:
                 self.note(f"the mode is {body.mode} now", at)
             case ev.ReasoningSet():
                 self.note(f"the effort is {body.effort or 'as configured'} now", at)
+            case ev.Compacting():
+                self._summarising(body.state in ("began", "more"), at)
             case ev.Compacted():
+                self._summarising(False, at)
                 self.cost += body.cost
+                self.usage = Usage()
                 self.note("the history was summarised", at)
             case ev.Cleared():
+                self.usage = Usage()
                 self.note("the agent has forgotten what is above", at)
             case ev.Noted():
                 self.note(noted(body), at, body.level)
@@ -167,7 +173,7 @@ class Story:
         self._fresh.clear()
         self._musings.clear()
         self._forget_step()
-        self.waits = ""
+        self.waits, self.summary_at = "", 0
 
     def put(self, piece: Piece) -> Piece:
         """Something of our own, not of the session."""
@@ -228,6 +234,12 @@ class Story:
                     if isinstance(block, ToolResult):
                         self._result(block)
         self.note(f"continues {body.parent[:8]} from here", at)
+
+    def _summarising(self, still: bool, at: int) -> None:
+        if self.turn:
+            self.waits = SUMMARY if still else "the model"
+        else:
+            self.summary_at = (self.summary_at or at) if still else 0
 
     def _turn_began(self, body: ev.TurnBegan, at: int) -> None:
         self.queued.pop(body.turn, None)

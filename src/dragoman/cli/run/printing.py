@@ -247,6 +247,12 @@ class Screen:
                 self.aside(f"  {verdict} by {who}{kept}", "33")
             case ev.CallEnded():
                 self._ended(body)
+            case ev.Compacting(state="began"):
+                from dragoman.tui.piece import SUMMARY
+
+                self._spinner.waits = SUMMARY
+            case ev.Compacting(state="failed" | "cancelled") | ev.Compacted():
+                self._spinner.waits = "the model"
             case ev.Retrying(reason=reason, delay=delay):
                 self.aside(f"  {reason}; trying again in {delay:.1f} s", "33")
             case ev.Planned(entries=entries):
