@@ -35,7 +35,7 @@ RETRY_SECONDS = 1.0  # until a replay that failed is tried again
 # Events of one page of a replay: few at first, more where they are small. A page is in memory as a
 # whole, and a single event may have pictures of megabytes in it.
 _REPLAY_PAGE = 256
-_FIRST_PAGE = 16
+FIRST_PAGE = 16
 
 
 T = TypeVar("T")
@@ -463,7 +463,7 @@ class Hub:
             if watch.dropped:
                 watch.give((Event(self.session, 0, ev.Lagged(watch.dropped)),))
                 watch.dropped = 0
-            most = min(_FIRST_PAGE, _REPLAY_PAGE)
+            most = min(FIRST_PAGE, _REPLAY_PAGE)
             while not watch.closed:
                 watch.behind = watch.is_paused()
                 if watch.behind:
@@ -474,7 +474,7 @@ class Hub:
                 watch.give(told)
                 if len(told) < most:
                     break
-                most = _next_page(told)
+                most = next_page(told, _REPLAY_PAGE)
         except Exception as error:
             self.trouble("a replay failed", error, session=self.session)
             watch.behind = True
@@ -500,10 +500,10 @@ class Hub:
         watch.caught_up()
 
 
-def _next_page(told: Sequence[Event]) -> int:
+def next_page(told: Sequence[Event], most: int) -> int:
     """How many events to read after these: as many as are held of one client, if they are alike."""
     alike = HOLD_BYTES * len(told) // sum(map(weight_of, told))
-    return max(1, min(alike, 4 * len(told), _REPLAY_PAGE))
+    return max(1, min(alike, 4 * len(told), most))
 
 
 def _form(
