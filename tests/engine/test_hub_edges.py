@@ -151,3 +151,47 @@ async def test_the_beginning_of_a_step_is_told_within_a_beat_with_what_follows()
     async with asyncio.timeout(60):
         await got.wait()
     assert tape.events[-1].body == ev.StepBegan("t", 2)
+
+
+async def test_a_replay_reads_few_large_events_at_once_and_many_small_ones():
+    large, small = "x" * 500_000, "x"
+    content = [large] * 40 + [small] * 2_000 + [large] * 300
+    stored = [
+        Event("s", 0, ev.TurnBegan("t", (Text(text),)), place, place)
+        for place, text in enumerate(content, 1)
+    ]
+    pages: list[int] = []
+
+    async def read(after, limit):
+        pages.append(sum(len(content[e.gseq - 1]) for e in stored[after : after + limit]))
+        return stored[after : after + limit]
+
+    tape, tasks = Tape(), []
+    hub = Hub("", read, lambda work: tasks.append(asyncio.ensure_future(work)), by_gseq=True)
+    hub.watch(ME, tape, lambda said: None, since=0)
+    await asyncio.gather(*tasks)
+    assert [event.gseq for event in tape.events] == [event.gseq for event in stored]
+    assert pages[0] == 16 * 500_000 and max(pages) <= 256 * 500_000
+    assert sorted(pages)[-3] <= 16 * 500_000, "only what came unawares is larger"
+    assert len(pages) < 120
+
+
+async def test_what_a_client_that_does_not_read_holds_is_bounded_by_its_bytes():
+    stored = [
+        Event("s", 0, ev.TurnBegan("t", (Text("x" * 500_000),)), place, place)
+        for place in range(1, 101)
+    ]
+
+    async def read(after, limit):
+        return stored[after : after + limit]
+
+    tape, tasks, paused = Tape(), [], [True]
+    hub = Hub("s", read, lambda work: tasks.append(asyncio.ensure_future(work)))
+    watch = hub.watch(ME, tape, lambda said: None, lambda: paused[0])
+    for event in stored:
+        hub.emit_kept([event])
+        assert len(watch.held or ()) < 10
+    paused[0] = False
+    watch.resume()
+    await asyncio.gather(*tasks)
+    assert [event.seq for event in tape.events] == list(range(1, 101))

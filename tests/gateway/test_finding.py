@@ -2,10 +2,15 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.gateway.making import serving
 
+from dragoman.engine.content import Text
+from dragoman.engine.deltas import weight_of
+from dragoman.engine.events import Who
+from dragoman.engine.host import OpenSpec
 from dragoman.gateway import places
 from dragoman.gateway.routes import finding
 from dragoman.gateway.spending import Spending
@@ -79,6 +84,27 @@ async def test_what_was_spent_today_is_added_up_once_and_by_model():
         assert await spending.today() == second
         await served.door.delete(made)  # it was paid all the same
         assert sum(row.calls for row in await spending.today()) == 2
+
+
+async def test_what_was_spent_is_read_in_pages_of_bounded_size(monkeypatch: pytest.MonkeyPatch):
+    """A page is in memory as a whole, and an event may be as long as an answer."""
+    async with serving(["x" * 600_000] * 30) as served:
+        session = await served.door.open(OpenSpec(cwd="/"), Who("test"))
+        for _ in range(30):
+            work = await served.door.prompt(session.id, (Text("go"),), Who("test"))
+            await work.done
+        pages, read_all = [], served.door.read_all
+
+        async def reading(after: int, limit: int) -> Any:
+            page = await read_all(after, limit)
+            if limit > 1:
+                pages.append(sum(map(weight_of, page)))
+            return page
+
+        monkeypatch.setattr(served.door, "read_all", reading)
+        (row,) = await Spending(served.door).today()
+        assert row.calls == 30
+        assert len(pages) > 4 and max(pages) < 16_000_000 < sum(pages)
 
 
 async def test_what_was_spent_is_counted_also_when_who_asked_leaves_midway(

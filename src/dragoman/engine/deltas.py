@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+import msgspec
+
 from dragoman.holding import Holder
 
 from . import events as ev
@@ -112,8 +114,21 @@ def part_of(body: ev.Delta) -> str | int:
 
 
 def weight_of(event: Event) -> int:
+    """About how many bytes it takes: a fact may have pictures, files and long answers in it."""
     body = event.body
-    return 200 + len(text_of(body)) if isinstance(body, MERGED) else 1_000
+    return 200 + len(text_of(body)) if isinstance(body, MERGED) else 1_000 + _size(body)
+
+
+def _size(value: object) -> int:
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, msgspec.Struct):
+        return sum(_size(getattr(value, name)) for name in value.__struct_fields__)
+    if isinstance(value, dict):
+        return sum(len(name) + _size(one) for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return sum(map(_size, value))
+    return 0
 
 
 FLUSH_SECONDS = 0.002

@@ -32,7 +32,10 @@ from .ports import Clock
 HOLD_BYTES = 4 * 1024 * 1024  # of events for one client that does not read
 MOST_CHARS = 64 * 1024  # so much text is not gathered: it goes out before the beat
 RETRY_SECONDS = 1.0  # until a replay that failed is tried again
-_REPLAY_PAGE = 512
+# Events of one page of a replay: few at first, more where they are small. A page is in memory as a
+# whole, and a single event may have pictures of megabytes in it.
+_REPLAY_PAGE = 256
+FIRST_PAGE = 16
 
 
 T = TypeVar("T")
@@ -460,16 +463,18 @@ class Hub:
             if watch.dropped:
                 watch.give((Event(self.session, 0, ev.Lagged(watch.dropped)),))
                 watch.dropped = 0
+            most = min(FIRST_PAGE, _REPLAY_PAGE)
             while not watch.closed:
                 watch.behind = watch.is_paused()
                 if watch.behind:
                     return  # goes on in `resume`
-                page = await watch.read(watch.cursor, _REPLAY_PAGE)
+                page = await watch.read(watch.cursor, most)
                 # What is stored and not told yet comes by itself, after what was said before it.
                 told = page if self.by_gseq else [e for e in page if e.seq <= self.last]
                 watch.give(told)
-                if len(told) < _REPLAY_PAGE:
+                if len(told) < most:
                     break
+                most = next_page(told, _REPLAY_PAGE)
         except Exception as error:
             self.trouble("a replay failed", error, session=self.session)
             watch.behind = True
@@ -493,6 +498,12 @@ class Hub:
         draft = self._draft() if watch.draft else ()
         watch.give(drafted(rest, draft) if draft else rest)
         watch.caught_up()
+
+
+def next_page(told: Sequence[Event], most: int) -> int:
+    """How many events to read after these: as many as are held of one client, if they are alike."""
+    alike = HOLD_BYTES * len(told) // sum(map(weight_of, told))
+    return max(1, min(alike, 4 * len(told), most))
 
 
 def _form(

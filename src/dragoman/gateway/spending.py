@@ -8,12 +8,13 @@ import msgspec
 
 from dragoman.engine.events import Compacted, Event, Spoke
 from dragoman.engine.faults import UnknownSession
+from dragoman.engine.hub import FIRST_PAGE, next_page
 from dragoman.holding import Holder
 
 if TYPE_CHECKING:
     from dragoman.engine.door import Door
 
-_PAGE = 1_000
+_PAGE = 1_000  # events, where they are small
 _DAY_AND_MORE = 36 * 3_600_000  # from midnight into the next day, however long this one is
 
 
@@ -48,14 +49,16 @@ class Spending(Holder):
                 self._at = await self._before(day)
                 self._day = day
             end = _midnight(day + _DAY_AND_MORE)  # a wrong clock may have written days to come
+            most = FIRST_PAGE
             while True:
-                page = await self._door.read_all(self._at, _PAGE)
+                page = await self._door.read_all(self._at, most)
                 for event in page:
                     if isinstance(event.body, Spoke | Compacted) and day <= event.at < end:
                         await self._count(event, event.body)
                     self._at = event.gseq  # now it is counted; whoever asked may have left before
-                if len(page) < _PAGE:
+                if len(page) < most:
                     return sorted(self._rows.values(), key=lambda row: -row.cost)
+                most = next_page(page, _PAGE)
 
     async def _before(self, day: int) -> int:
         """The last place before the day, found by halves: places and times grow together."""
