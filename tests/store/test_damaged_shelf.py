@@ -201,4 +201,4 @@ async def test_what_cannot_be_forgotten_with_a_session_is_told_beside(
 
     monkeypatch.setattr(type(host.rules), "forget", staticmethod(broken))
     assert await host.erase(session, None)  # it is gone, and that is the answer
-    assert told == ["what belonged to a session is still kept"]
+    assert told == ["what it had is still kept"]
