@@ -5,7 +5,7 @@ import contextlib
 import errno
 import os
 import socket
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from dragoman.settings.host import Gateway
 
     from .native import Native
+    from .secure import Handshake, SecureServer
 
 _NOWHERE = ("nowhere",)  # parts of a path that no page has
 _OPEN = "require_pairing = false: every program of this user is let in without a token"
@@ -92,7 +93,8 @@ class Gate:
         self.answers = Links(self.door.shelf)
         self.pusher = Pusher(self)
         self._awake: set[Outlet] = set()
-        self._server: asyncio.Server | None = None
+        self._server: asyncio.Server | SecureServer | None = None
+        self._secure: SecureServer | None = None
         self._natives: list[asyncio.Server] = []
         self._rules: list[Native] = []
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -180,8 +182,9 @@ class Gate:
             ) from None
         return context
 
-    async def _listen(self, given: "Gateway", secure: "ssl.SSLContext | None") -> asyncio.Server:
-        loop = asyncio.get_running_loop()
+    async def _listen(
+        self, given: "Gateway", secure: "ssl.SSLContext | None"
+    ) -> "asyncio.Server | SecureServer":
 
         def accept() -> Connection:
             return Connection(self, secure is not None)
@@ -190,14 +193,7 @@ class Gate:
         sources = self.composed.config.loaded.sources
         for last in (False, True):
             try:
-                server = await loop.create_server(
-                    accept,
-                    given.host,
-                    port,
-                    ssl=secure,
-                    backlog=512,
-                    ssl_handshake_timeout=10.0 if secure else None,
-                )
+                server = await self._serve(accept, given.host, port, secure)
                 if not server.sockets:  # the loop passes over those that it cannot make
                     server.close()
                     raise OSError(errno.EACCES, "the system gives no socket for it")
@@ -212,6 +208,23 @@ class Gate:
                 self._say(f"port {port} is taken; the gateway listens on a free one")
                 port = 0
         raise AssertionError
+
+    async def _serve(
+        self,
+        accept: Callable[[], Connection],
+        host: str,
+        port: int,
+        secure: "ssl.SSLContext | None",
+    ) -> "asyncio.Server | SecureServer":
+        if secure is None:
+            loop = asyncio.get_running_loop()
+            return await loop.create_server(accept, host, port, backlog=512)
+        from .secure import SecureServer
+
+        server = SecureServer(secure, accept, self._make_room_for_handshake)
+        await server.listen(host, port)
+        self._secure = server
+        return server
 
     async def open_native(self, rest: "RestPlace", port: int) -> str:
         """Listen where a dialect's own clients look; returns the address."""
@@ -292,6 +305,8 @@ class Gate:
             await asyncio.wait(set(self._tasks), timeout=1.0)
         for connection in tuple(self.connections):
             connection.abort()
+        if self._secure is not None:
+            await self._secure.over()
         if self._http is not None:
             await self._http.close()
         remove_if_same(self._address_file, self._address_mark)
@@ -330,6 +345,21 @@ class Gate:
             self.connections.pop(unknown[0])
             self.meter.refusals["crowded_out"] += 1
             unknown[0].abort()
+
+    def _make_room_for_handshake(self, under_way: "dict[Handshake, None]", address: str) -> None:
+        """The same for those of one address that have not finished it, and a bound for all."""
+        most = self.limits.max_clients
+        quarter = max(1, most // 4)
+        waiting: Iterable[Handshake] = ()
+        if len(under_way) + len(self.connections) >= most:
+            waiting = under_way
+        elif len(under_way) >= quarter:
+            mine = [one for one in under_way if one.address == address]
+            waiting = mine if len(mine) >= quarter else ()
+        if oldest := next(iter(waiting), None):
+            del under_way[oldest]
+            self.meter.refusals["crowded_out"] += 1
+            oldest.end()
 
     def left(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
