@@ -34,16 +34,24 @@ def script() -> int:
     anything to be done at exit.
     """
     _may_use_what_is_made()
-    code = main()
     try:
-        _discard()  # of Python's own last attempt the exit code would be 120
-    except ValueError:  # somebody closed one of them
-        return code
-    if "atexit" in sys.modules or sys.flags.inspect:
+        code = main()
+    finally:  # also where a signal ends us
+        closed = not _flushed()  # of Python's own last try the exit code would be 120
+    if closed or "atexit" in sys.modules or sys.flags.inspect:
         return code
     import os
 
     os._exit(code)
+
+
+def _flushed() -> bool:
+    """Write what is left, or give it up; False: somebody closed a stream."""
+    try:
+        _discard()
+    except ValueError:
+        return False
+    return True
 
 
 def _may_use_what_is_made() -> None:

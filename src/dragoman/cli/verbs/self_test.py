@@ -277,3 +277,4 @@ def _show(row: dict[str, Any]) -> None:
     say.out(f"{mark} {row['part']} ({row['seconds']} s)")
     if row["problem"]:
         say.out(f"      {say.clean(row['problem'])}")
+    sys.stdout.flush()  # the rest takes its time
