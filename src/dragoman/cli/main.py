@@ -18,6 +18,7 @@ OK = 0
 FAILED = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130
+_SIGNALLED = 128
 _EVERYWHERE = {"--config-dir": True, "--json": False}  # whether a value follows
 _START = ": dragoman daemon --background"
 _SEE = {
@@ -68,6 +69,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         _fill_streams()
     if sys.stdout.errors in ("strict", "surrogateescape"):  # what cannot be shown is marked
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    code = OK
     try:
         code = _dispatched(words)
         sys.stdout.flush()
@@ -89,6 +91,8 @@ def main(argv: "Sequence[str] | None" = None) -> int:
         if problem.errno not in _UNWRITABLE:
             raise
         _discard()
+        if code > _SIGNALLED:  # whoever ended us took the terminal along
+            return code
         return _say(f"The output cannot be written: {problem.strerror}.")
 
 
