@@ -4,7 +4,9 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
+import asyncpg
 import pytest
 from tests.fleet.proxy import Proxy
 from tests.postgres import new_database
@@ -36,6 +38,22 @@ async def test_programs_that_begin_at_once_migrate_once(postgres: Server) -> Non
     assert await stores[0].fetch("SELECT version FROM dragoman_schema") == [(len(schema.STEPS),)]
     for store in stores:
         await store.close()
+
+
+async def test_tables_that_appear_between_two_looks_are_our_own(postgres: Server) -> None:
+    url = await new_database(postgres, migrated=False)
+    one, other = await asyncpg.connect(url), await asyncpg.connect(url)
+
+    class Late:
+        async def fetchval(self, *asked: Any) -> Any:
+            found = await one.fetchval(*asked)
+            if asked[1:] == ("dragoman_schema",) and not found:
+                await schema.migrate(other)
+            return found
+
+    assert await schema.version_of(Late()) == len(schema.STEPS)
+    for connection in (one, other):
+        await connection.close()
 
 
 @pytest.mark.parametrize(

@@ -191,12 +191,13 @@ async def version_of(connection: "Connection[Any]") -> int | None:
     new, or of another program.
     """
     if not await connection.fetchval(THERE, "dragoman_schema"):
-        if await connection.fetchval(THERE, "sessions"):
+        if not await connection.fetchval(THERE, "sessions"):
+            return None
+        if not await connection.fetchval(THERE, "dragoman_schema"):  # else made between two looks
             raise Foreign(
                 "The database has tables of another program.",
                 "Make a database of its own for Dragoman, and name it in the address.",
             )
-        return None
     version: int = await connection.fetchval("SELECT version FROM dragoman_schema")
     if version > len(STEPS):
         raise Foreign(
