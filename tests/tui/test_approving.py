@@ -1,5 +1,7 @@
 """Questions: all that is asked about, one key per answer, also for other sessions."""
 
+import re
+
 from tests.tui.panes import Home
 
 
@@ -82,10 +84,12 @@ def test_on_a_small_screen_all_that_always_may_mean_can_be_read(home: Home) -> N
     pane.say("run touch one")
     pane.wait("waits for your answer", " a  always")
     pane.press("a")
-    seen = pane.wait("always:", "read on")
-    while "read on" in pane.screen():
+    seen = shown = pane.wait("always:", "read on")
+    while more := re.search(r"↓ (\d+) more", shown):
         pane.press("Space")
-        seen += pane.screen()
+        # The last line that is drawn: what is above it is the next page, too.
+        shown = pane.match(rf"↓ (?!{more[1]} )\d+ more| esc  back").string
+        seen += shown
     last = int(pane.match(r"(?s).* (\d)  ").group(1))
     assert all(f" {number}  " in seen for number in range(1, last + 1)) and last > 3
     pane.wait(" esc  back")
