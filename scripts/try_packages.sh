@@ -29,9 +29,9 @@ cp -r packaging/debian "$folder/tree/debian"
 (cd "$folder/tree" && PATH="$OLDPWD/.venv/bin:$PATH" dpkg-buildpackage -us -uc -b -d >"$folder/log" 2>&1) ||
   { tail -40 "$folder/log" >&2; exit 1; }
 lintian --allow-root --fail-on error,warning "$folder"/*.changes
-dpkg-deb -x "$folder"/*.deb "$folder/root"
+dpkg-deb -x "$folder"/*.deb "$folder/unpacked"
 cd "$folder/home"
-env -i HOME="$folder/home" PATH="$folder/root/usr/bin:$OLDPWD/.venv/bin:/usr/bin:/bin" LANG=C.UTF-8 dragoman self-test
+env -i HOME="$folder/home" PATH="$folder/unpacked/usr/bin:$OLDPWD/.venv/bin:/usr/bin:/bin" LANG=C.UTF-8 dragoman self-test
 mkdir -p "$here/build/debian"
 cp "$folder"/*.deb "$here/build/debian/"
 for file in "$folder"/*.deb; do echo "built: build/debian/$(basename "$file")"; done

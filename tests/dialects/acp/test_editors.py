@@ -120,7 +120,7 @@ async def test_a_session_stays_in_its_directory(tmp_path: Path, method: str) -> 
         params = {"sessionId": session, "cwd": cwd, "mcpServers": []}
         error = await client.refused(method, params)
         assert error["code"] == -32602 and "Internal" not in error["message"], (cwd, error)
-    for given in ({"cwd": str(tmp_path / "link")}, {"cwd": f"{tmp_path}/work/../work"}, {}):
+    for given in ({"cwd": str(tmp_path / "link")}, {"cwd": f"{tmp_path / 'work'}/../work"}, {}):
         await client.call(method, {"sessionId": session, **given})
         await client.call("session/close", {"sessionId": session})
     await host_of(door).stop(1.0)
